@@ -12,6 +12,7 @@ import pytest
 from histories import Follower, Reference, State, make_batches, read_state
 
 from ripplevec import Batch, Changes, Embedder, Session
+from ripplevec.rules import ripple
 from ripplevec.rules.ripple import RippleRule
 
 PARAMETERS: dict[str, Any] = {"dim": 6, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
@@ -20,15 +21,15 @@ PARAMETERS: dict[str, Any] = {"dim": 6, "anchor_growth": 0.1, "change_threshold"
 @pytest.fixture(autouse=True)
 def slow_anchors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slow down anchors, so that readers read while one is computed or adopted."""
-    for name in ("_solve_anchor", "solve_start", "prepare_correction"):
-        work = getattr(RippleRule, name)
+    for owner, name in ((ripple, "correct_bases"), (RippleRule, "solve_start"), (RippleRule, "prepare_correction")):
+        work = getattr(owner, name)
 
         def slowly(*arguments: Any, work: Any = work, **options: Any) -> Any:
             result = work(*arguments, **options)
             time.sleep(0.01)
             return result
 
-        monkeypatch.setattr(RippleRule, name, slowly)
+        monkeypatch.setattr(owner, name, slowly)
 
 
 def read_during(model: Embedder, write: Callable[[], None], readers: int = 3) -> list[State]:
@@ -106,14 +107,14 @@ def test_readers_beside_a_session_see_complete_states(lag: float, tmp_path: Path
 def test_readers_during_an_anchor_see_the_previous_batch_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = make_batches()
     model = Embedder(**PARAMETERS).fit(batches[0])
-    started, proceed, work = threading.Event(), threading.Event(), RippleRule._solve_anchor
+    started, proceed, work = threading.Event(), threading.Event(), RippleRule.anchor
 
     def waiting(*arguments: Any, **options: Any) -> Any:
         started.set()
         assert proceed.wait(30)
         return work(*arguments, **options)
 
-    monkeypatch.setattr(RippleRule, "_solve_anchor", waiting)
+    monkeypatch.setattr(RippleRule, "anchor", waiting)
 
     def write() -> None:
         for batch in batches[1:8]:
@@ -138,33 +139,51 @@ def test_readers_during_an_anchor_see_the_previous_batch_without_waiting(monkeyp
 def test_readers_during_a_requested_anchor_see_the_previous_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Embedder(**PARAMETERS).fit(make_batches()[0])
     before, states = read_state(model), list[State]()
-    work = RippleRule._solve_anchor
+    work = RippleRule.anchor
 
-    def reading(*arguments: Any, **options: Any) -> Any:
-        result = work(*arguments, **options)
+    def read() -> None:
         reader = threading.Thread(target=lambda: states.append(read_state(model)), daemon=True)
         reader.start()
         reader.join(30)
+
+    def reading(*arguments: Any, **options: Any) -> Any:
+        read()
+        result = work(*arguments, **options)
+        read()
         return result
 
-    monkeypatch.setattr(RippleRule, "_solve_anchor", reading)
+    monkeypatch.setattr(RippleRule, "anchor", reading)
     model.anchor()
-    assert states[0].equals(before)
+    assert [state.equals(before) for state in states] == [True, True]
     assert not read_state(model).equals(before)
 
 
-def test_search_index_survives_an_anchor() -> None:
+def test_search_index_survives_an_anchor(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("usearch")
+    from ripplevec.search import ann
+
+    created, searched = list[ann.AnnIndex](), list[ann.AnnIndex]()
+
+    class RecordedIndex(ann.AnnIndex):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            created.append(self)
+
+        def nearest(self, *arguments: Any) -> Any:
+            searched.append(self)
+            return super().nearest(*arguments)
+
+    monkeypatch.setattr(ann, "AnnIndex", RecordedIndex)
     batches = make_batches()
     model = Embedder(**PARAMETERS, search="ann").fit(batches[0])
     model.nearest(1)
-    index = model._searcher.index
-    assert index is not None
+    assert searched == created != []
     for batch in batches[1:8]:
         model.partial_fit(batch)
         model.nearest(1)
     assert model.engine.anchors >= 1
-    assert model._searcher.index is index
+    assert searched == created * 8
+    assert len(created) == 1
 
 
 def test_arrivals_one_by_one_equal_batches() -> None:

@@ -16,9 +16,10 @@ import pytest
 from histories import make_batches
 from interrupts import raise_at_line
 
-from ripplevec import Batch, Embedder, Session
+from ripplevec import Batch, Embedder, Session, embedder
 from ripplevec.batch import Op
 from ripplevec.errors import SelfLoopWarning, StateError
+from ripplevec.rules import ripple
 from ripplevec.rules.ripple import RippleRule
 
 PARAMETERS: dict[str, Any] = {"dim": 4, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
@@ -143,10 +144,9 @@ IN_PLACE = [
 
 def copy_of(model: Embedder) -> Embedder:
     """Create a model in the same state."""
-    other = Embedder(**model.get_params())
-    other._engine = model.engine.clone()
-    other._engine.graph._warned = True
-    return other
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedder, "Engine", lambda *_, **__: model.engine.clone())
+        return Embedder(**model.get_params())
 
 
 def spread(interrupted: Callable[[int], bool]) -> Iterator[int]:
@@ -219,10 +219,15 @@ def test_embedder_interrupted_at_any_line_is_complete_or_unusable(case: Callable
     assert model.digest() == Embedder(**model.get_params()).fit(BATCHES[0]).digest()
 
 
-def test_embedder_that_is_unusable_is_usable_again_after_set_params() -> None:
+def test_embedder_that_is_unusable_is_usable_again_after_set_params(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise MemoryError
+
     model = after(1)
-    model._engine.update_incomplete = True
-    model._disable_if_incomplete(model._engine, MemoryError())
+    with monkeypatch.context() as patch:
+        patch.setattr(RippleRule, "apply", fail)  # the graph has been updated by then, the vectors have not
+        with pytest.raises(MemoryError):
+            model.partial_fit(BATCHES[2])
     check_unusable(model)
     assert model.set_params(dim=3).ids == []
     assert model.partial_fit([(1, 2)]).sequence == 1
@@ -358,7 +363,7 @@ def test_session_with_a_failed_solver_closes_and_confirms_no_key(
     session = Session(tmp_path / "state", anchor_lag=0, **PARAMETERS)
     session.apply(BATCHES[0], key="k0")
     with monkeypatch.context() as patch:
-        patch.setattr(RippleRule, "_solve_anchor", fail)
+        patch.setattr(ripple, "correct_bases", fail)
         applied = 0
         with suppress(np.linalg.LinAlgError):
             for applied, batch in enumerate(BATCHES[1:], 1):

@@ -14,7 +14,7 @@ EDGES = [(i, (i * k + 1) % 40) for i in range(40) for k in (1, 3, 7) if i != (i 
 
 
 def engine(edges: Any = EDGES, **parameters: Any) -> Engine:
-    return Embedder(**{"dim": 4, **parameters}).fit(edges)._engine
+    return Embedder(**{"dim": 4, **parameters}).fit(edges).engine
 
 
 DIFFERENT: dict[str, Any] = {

@@ -13,7 +13,7 @@ EDGES = [(i, (i * k + 1) % 40) for i in range(40) for k in (1, 3, 7) if i != (i 
 
 
 def engine(edges: Any = EDGES, **parameters: Any) -> Engine:
-    return Embedder(**{"dim": 4, **parameters}).fit(edges)._engine
+    return Embedder(**{"dim": 4, **parameters}).fit(edges).engine
 
 
 def test_growth_counts_vertices_or_half_of_the_edges() -> None:

@@ -162,7 +162,7 @@ def reference() -> type[Reference]:
 @pytest.fixture(scope="session")
 def engine_of() -> Any:
     def build(edges: Any, **parameters: Any) -> Engine:
-        return Embedder(**{"dim": 4, **parameters}).fit(edges)._engine
+        return Embedder(**{"dim": 4, **parameters}).fit(edges).engine
 
     return build
 

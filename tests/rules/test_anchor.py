@@ -67,11 +67,11 @@ def test_anchor_reports_vertices_that_moved_beyond_the_threshold(threshold: floa
 def test_anchors_converge_to_the_exact_eigenvalues() -> None:
     model = grown()
     exact = Embedder(dim=6).fit(DATA.edges)
-    mu = exact._engine.rule.coordinates.mu
-    errors = [np.abs(model._engine.rule.coordinates.mu - mu).max()]
+    mu = exact.engine.rule.coordinates.mu
+    errors = [np.abs(model.engine.rule.coordinates.mu - mu).max()]
     for _ in range(6):
         model.anchor()
-        errors.append(np.abs(model._engine.rule.coordinates.mu - mu).max())
+        errors.append(np.abs(model.engine.rule.coordinates.mu - mu).max())
     assert errors[1] < 0.5 * errors[0]
     assert errors[-1] < 2e-3
 
@@ -102,7 +102,7 @@ def test_anchor_gives_the_same_bits_for_any_number_of_threads(monkeypatch: pytes
 
 
 def test_bases_have_orthogonal_columns() -> None:
-    engine = grown()._engine
+    engine = grown().engine
     coordinates, store = engine.rule.coordinates, engine.store
     drifted = orthogonality_error(coordinates, store, 1)
     bases = correct_bases(coordinates, store.graph.adjacency, store.vectors[: store.graph.row_count], 0, 1)
@@ -120,7 +120,7 @@ def test_bases_have_orthogonal_columns() -> None:
 def test_drop_stale_rows_clears_rows_of_new_and_removed_vertices() -> None:
     model = Embedder(dim=6, anchor_growth=0).fit(DATA.edges)
     model.partial_fit(Batch.vertices(["alone"]))
-    engine = model._engine
+    engine = model.engine
     store, ids = engine.store, engine.graph.ids
     correction = engine.rule.plan_correction(store, 1)()
     row = ids.find_row(3)

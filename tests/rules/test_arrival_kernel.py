@@ -46,8 +46,8 @@ def test_apply_arrival_gives_the_same_bits_as_a_batch(
 def test_apply_arrival_is_used_while_there_is_room(edges_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Embedder(dim=4, anchor_growth=0).fit(edges_of(0))
     fallbacks: list[Batch] = []
-    apply = model._engine.apply
-    monkeypatch.setattr(model._engine, "apply", lambda batch: fallbacks.append(batch) or apply(batch))
+    apply = model.engine.apply
+    monkeypatch.setattr(model.engine, "apply", lambda batch: fallbacks.append(batch) or apply(batch))
     for number in range(1, 1000):
         model.add_vertex(f"name {number}", [0, f"name {number - 1}"])
     assert len(fallbacks) < 50  # arrays double, so that they are seldom full
@@ -57,7 +57,7 @@ def test_apply_arrival_is_used_while_there_is_room(edges_of: Any, monkeypatch: p
 
 @pytest.mark.parametrize("full", ["edges", "rows"])
 def test_apply_arrival_without_room_changes_nothing(edges_of: Any, full: str) -> None:
-    engine = Embedder(dim=4).fit(edges_of(0))._engine
+    engine = Embedder(dim=4).fit(edges_of(0)).engine
     links = engine.graph.adjacency.links
     column = (
         np.array([1000, *range(5)]) if full == "edges" else np.arange(1000, 1000 + 2 * engine.graph.adjacency.capacity)
@@ -76,13 +76,13 @@ def test_apply_arrival_reuses_rows_of_removed_vertices(edges_of: Any, monkeypatc
         model.add_vertex(f"first {number}", [0, 1])
     removed = [f"first {number}" for number in range(5)]
     model.partial_fit(Batch.vertices(removed, Op.REMOVE_VERTEX))
-    rows, fallbacks = model._engine.graph.row_count, []
-    apply = model._engine.apply
-    monkeypatch.setattr(model._engine, "apply", lambda batch: fallbacks.append(batch) or apply(batch))
+    rows, fallbacks = model.engine.graph.row_count, []
+    apply = model.engine.apply
+    monkeypatch.setattr(model.engine, "apply", lambda batch: fallbacks.append(batch) or apply(batch))
     for number in range(5):
         model.add_vertex(f"new {number}", [0, 1])
     assert not fallbacks
-    assert model._engine.graph.row_count == rows
+    assert model.engine.graph.row_count == rows
     model.check()
 
 
@@ -96,6 +96,6 @@ def test_apply_arrival_at_a_hub_gives_the_same_bits_as_a_batch() -> None:
         batched.partial_fit(Batch.arrival(name, others))
     single.add_vertex("name 7", [0, 0, 5])
     batched.partial_fit(Batch.arrival("name 7", [0, 0, 5]))
-    assert single._engine.graph.adjacency.links.index_begin[0] >= 0
+    assert single.engine.graph.adjacency.links.index_begin[0] >= 0
     assert single.digest() == batched.digest()
     single.check()

@@ -21,7 +21,7 @@ SHARE, LAG = 0.075, 4  # lag as a share of the graph: the events of nearly three
 
 def model(lag: float = SHARE, **parameters: Any) -> Embedder:
     made = Embedder(**{"dim": 6, "anchor_growth": 0.1, "seed": 1, **parameters}).fit(DATA.edges[:START])
-    made._engine.anchor_lag = lag
+    made.engine.anchor_lag = lag
     return made
 
 
@@ -55,8 +55,8 @@ def test_background_anchor_is_adopted_before_the_graph_outgrows_it() -> None:
     made = model(lag=1_000, anchor_growth=0.05)
     seen = run(made, batches())
     assert sum(seen) >= 2
-    assert made._engine.growth < MAX_PENDING_GROWTH * made._engine.anchor_growth + SIZE / (
-        2 * made._engine.edges_at_anchor
+    assert made.engine.growth < MAX_PENDING_GROWTH * made.engine.anchor_growth + SIZE / (
+        2 * made.engine.edges_at_anchor
     )
 
 
@@ -70,14 +70,14 @@ def test_batches_continue_while_an_anchor_is_computed(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(RippleRule, "plan_correction", delayed)
     made, stream = model(), batches()
-    while made._engine.pending_anchor is None:
+    while made.engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     for _ in range(LAG - 1):
         assert not made.partial_fit(stream.pop(0)).anchored
-        assert not made._engine.pending_anchor.correction.done()
+        assert not made.engine.pending_anchor.correction.done()
     threading.Timer(0.2, proceed.set).start()
     assert made.partial_fit(stream.pop(0)).anchored
-    assert made._engine.pending_anchor is None
+    assert made.engine.pending_anchor is None
 
 
 def test_background_anchor_result_is_independent_of_its_duration(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,12 +93,12 @@ def test_background_anchor_result_is_independent_of_its_duration(monkeypatch: py
     other = model(threads=2)
     run(other, stream)
     assert other.digest() == one.digest()
-    assert one._engine.anchors >= 2
+    assert one.engine.anchors >= 2
 
 
 def test_plan_correction_is_unaffected_by_later_batches() -> None:
     made = model(0)
-    rule, store = made._engine.rule, made._engine.store
+    rule, store = made.engine.rule, made.engine.store
     work = rule.plan_correction(store, 7)
     expected = rule.plan_correction(store, 7)()
     made.partial_fit(DATA.edges[START : START + 200])
@@ -113,20 +113,20 @@ def test_background_anchor_adopted_immediately_equals_an_anchor() -> None:
     for made in (one, other):
         made.partial_fit(DATA.edges[START : START + 10])
     moved = one.anchor()
-    rule, store, sequence = other._engine.rule, other._engine.store, other._engine.sequence
+    rule, store, sequence = other.engine.rule, other.engine.store, other.engine.sequence
     prepared = rule.prepare_correction(
         store, rule.plan_correction(store, sequence)(), [], sequence, other.change_threshold
     )
     rule.adopt_correction(store, prepared)
     rows = prepared.moved
     np.testing.assert_array_equal(one.to_numpy(), other.to_numpy())
-    np.testing.assert_array_equal(store.placed, one._engine.store.placed)
-    assert set(other._engine.graph.ids.to_list(rows)) == set(moved.ids)
+    np.testing.assert_array_equal(store.placed, one.engine.store.placed)
+    assert set(other.engine.graph.ids.to_list(rows)) == set(moved.ids)
 
 
 def test_prepare_places_new_vertices_and_drops_removed_ones() -> None:
     made, stream = model(0.01), batches()  # a lag of seven or eight events
-    while made._engine.pending_anchor is None:
+    while made.engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     made.partial_fit(Batch.of(["late", "lost", "far"], [0, 1, "away"]))
     made.partial_fit(Batch.of(["lost", 3], ["lost", 3], op=[Op.REMOVE_VERTEX] * 2))
@@ -140,7 +140,7 @@ def test_prepare_places_new_vertices_and_drops_removed_ones() -> None:
         assert np.linalg.norm(made[name]) == pytest.approx(1, abs=1e-5)
     for name in ("far", "away", "lonely"):
         assert not made[name].any()
-    engine = made._engine
+    engine = made.engine
     free = engine.graph.arrival[: engine.graph.row_count] < 0
     assert not engine.store.vectors[: engine.graph.row_count][free].any()
     assert not engine.store.placed[: engine.graph.row_count][free].any()
@@ -151,10 +151,10 @@ def test_prepare_places_new_vertices_and_drops_removed_ones() -> None:
 def test_vertices_touched_in_between_are_near_their_community() -> None:
     """A vertex that arrives in between is as close to its community as without the delay."""
     made, stream = model(), batches()
-    while made._engine.pending_anchor is None:
+    while made.engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     made.partial_fit(Batch.of(["new"] * 6, DATA.edges[:, 0][DATA.labels[DATA.edges[:, 0]] == 1][:6].tolist()))
-    while made._engine.pending_anchor is not None:
+    while made.engine.pending_anchor is not None:
         made.partial_fit(stream.pop(0))
     known = [name for name in made.ids if isinstance(name, int)]
     cosines = made.vectors(known) @ made["new"]
@@ -163,30 +163,30 @@ def test_vertices_touched_in_between_are_near_their_community() -> None:
 
 
 def test_background_anchor_is_as_accurate_as_an_immediate_one() -> None:
-    exact = Embedder(dim=6).fit(DATA.edges[: len(DATA.edges) - SIZE])._engine.rule.coordinates.mu
+    exact = Embedder(dim=6).fit(DATA.edges[: len(DATA.edges) - SIZE]).engine.rule.coordinates.mu
     one, other = model(0), model()
     errors = []
     for made in (one, other):
         run(made, batches())
-        errors.append(np.abs(made._engine.rule.coordinates.mu - exact).max())
+        errors.append(np.abs(made.engine.rule.coordinates.mu - exact).max())
     assert errors[1] < errors[0] + 0.05
 
 
 def test_graph_without_edges_discards_the_pending_anchor() -> None:
     made, stream = model(), batches()
-    while made._engine.pending_anchor is None:
+    while made.engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     made.partial_fit(Batch.vertices(made.ids, Op.REMOVE_VERTEX))
-    assert made._engine.pending_anchor is None
+    assert made.engine.pending_anchor is None
     made.partial_fit(DATA.edges[:100])
 
 
 def test_explicit_anchor_replaces_the_pending_one() -> None:
     made, stream = model(), batches()
-    while made._engine.pending_anchor is None:
+    while made.engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     made.anchor()
-    assert made._engine.pending_anchor is None
+    assert made.engine.pending_anchor is None
 
 
 def test_single_arrivals_are_recorded_as_touched() -> None:
@@ -195,20 +195,20 @@ def test_single_arrivals_are_recorded_as_touched() -> None:
         one.add_vertex(f"v{number}", [number, number + 1])
         other.partial_fit(Batch.arrival(f"v{number}", [number, number + 1]))
     assert one.digest() == other.digest()
-    assert one._engine.anchors >= 1
+    assert one.engine.anchors >= 1
 
 
 @pytest.mark.parametrize("after", range(LAG))
 def test_pending_anchor_survives_saving(after: int) -> None:
     made, stream = model(), batches()
-    while made._engine.pending_anchor is None:
+    while made.engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     run(made, stream[:after])
     again = model()
-    again._engine.restore(made._engine.state())
+    again.engine.restore(made.engine.state())
     assert again.digest() == made.digest()
-    restored: Any = again._engine.pending_anchor
-    assert (restored.since, restored.until) == (made._engine.pending_anchor.since, made._engine.pending_anchor.until)
+    restored: Any = again.engine.pending_anchor
+    assert (restored.since, restored.until) == (made.engine.pending_anchor.since, made.engine.pending_anchor.until)
     for each in (made, again):
         run(each, stream[after:])
     assert again.digest() == made.digest()
@@ -216,7 +216,7 @@ def test_pending_anchor_survives_saving(after: int) -> None:
 
 def test_loaded_model_adopts_the_pending_anchor(tmp_path: Any) -> None:
     made, stream = model(), batches()
-    while made._engine.pending_anchor is None:
+    while made.engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     made.save(tmp_path / "model")
     again = Embedder.load(tmp_path / "model")
@@ -226,9 +226,9 @@ def test_loaded_model_adopts_the_pending_anchor(tmp_path: Any) -> None:
 def test_digest_includes_the_pending_anchor() -> None:
     def engine() -> Engine:
         made, stream = model(), batches()
-        while made._engine.pending_anchor is None:
+        while made.engine.pending_anchor is None:
             made.partial_fit(stream.pop(0))
-        return made._engine
+        return made.engine
 
     one, other = engine(), engine()
     assert one.digest() == other.digest()
@@ -238,14 +238,14 @@ def test_digest_includes_the_pending_anchor() -> None:
 
 def test_record_touched_keeps_every_batch() -> None:
     made, stream = model(), batches()
-    while made._engine.pending_anchor is None:
+    while made.engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
     for number in range(1, LAG):
         changes = made.partial_fit(stream.pop(0))
-        recorded = made._engine.pending_anchor.touched
+        recorded = made.engine.pending_anchor.touched
         assert len(recorded) == number
-        assert set(made._engine.graph.ids.to_list(recorded[-1].rows)) == set(changes.ids)
-        np.testing.assert_array_equal(recorded[-1].arrival, made._engine.graph.arrival[recorded[-1].rows])
+        assert set(made.engine.graph.ids.to_list(recorded[-1].rows)) == set(changes.ids)
+        np.testing.assert_array_equal(recorded[-1].arrival, made.engine.graph.arrival[recorded[-1].rows])
 
 
 def test_prepare_refreshes_touched_rows_in_order() -> None:
@@ -253,14 +253,14 @@ def test_prepare_refreshes_touched_rows_in_order() -> None:
     results = []
     for touched in ([], [[3, 7], [7, 9], [11]]):
         made = model(0)
-        rule, store = made._engine.rule, made._engine.store
+        rule, store = made.engine.rule, made.engine.store
         touched_rows = [TouchedRows(np.array(rows), store.graph.arrival[rows] + (rows == [11])) for rows in touched]
         rule.adopt_correction(
             store, rule.prepare_correction(store, rule.plan_correction(store, 5)(), touched_rows, 5, 0.0)
         )
         results.append((made, store.vectors[: store.graph.row_count].copy()))
     (plain, before), (_, after) = results
-    rule, store = plain._engine.rule, plain._engine.store
+    rule, store = plain.engine.rule, plain.engine.store
     state, value = rule.kernel_state(store), np.empty((2, 6), np.float32)
     for rows in ([3, 7], [7, 9]):
         kernels.compute_refresh(state, np.array(rows), 1 << 40, np.uint64(0), value)
@@ -272,13 +272,13 @@ def test_prepare_refreshes_touched_rows_in_order() -> None:
 def test_snapshot_is_unaffected_by_a_later_adoption() -> None:
     """A snapshot is written in the background; the model may have adopted the anchor by then."""
     made, stream = model(), batches()
-    while made._engine.pending_anchor is None:
+    while made.engine.pending_anchor is None:
         made.partial_fit(stream.pop(0))
-    copy = made._engine.snapshot()
+    copy = made.engine.snapshot()
     digest, rest = made.digest(), stream[: LAG + 3]
     assert any(run(made, rest))
     again = model()
-    again._engine.restore(copy.state())
+    again.engine.restore(copy.state())
     assert again.digest() == digest == copy.digest()
     run(again, rest)
     assert again.digest() == made.digest()
@@ -292,9 +292,9 @@ def test_lag_in_events_is_independent_of_the_batch_size() -> None:
         made = model(0.1)
         for first in range(0, len(edges), size):
             made.partial_fit(edges[first : first + size])
-            if made._engine.pending_anchor is None and made._engine.anchors:
+            if made.engine.pending_anchor is None and made.engine.anchors:
                 break
-        adopted_at.append(made._engine.events - START)
+        adopted_at.append(made.engine.events - START)
     assert abs(adopted_at[0] - adopted_at[1]) <= 20
     waited = adopted_at[0] - 0.1 * 2 * START  # events since the anchor was due
     assert waited >= 0.1 * START

@@ -20,7 +20,7 @@ RING = [(i, (i + 1) % 9) for i in range(9)] + [(0, 4), (2, 7)]
 
 def test_start_gives_laplacian_vectors(mean_model: Any) -> None:
     model = mean_model().fit(RING)
-    adjacency = model._engine.graph.adjacency
+    adjacency = model.engine.graph.adjacency
     expected = laplacian_vectors(adjacency, 9, 3, "symmetric")
     np.testing.assert_allclose(model.to_numpy(), expected, atol=1e-6)
     assert model.diagnostics()["orthogonality_error"] < 1e-9
@@ -30,7 +30,7 @@ def test_empty_model_starts_at_the_start_size(mean_model: Any) -> None:
     model = mean_model(start_size=6)
     for number, edge in enumerate(RING[:8], 1):
         model.partial_fit([edge])
-        assert model._engine.ready == (number >= 5), number
+        assert model.diagnostics()["ready"] == (number >= 5), number
     assert model.to_numpy().any(axis=1).all()
 
 
@@ -38,7 +38,7 @@ def test_reset_without_edges_waits_for_a_new_start(mean_model: Any) -> None:
     model = mean_model().fit(RING)
     for vertex in range(9):
         model.remove_vertex(vertex)
-    assert not model._engine.ready
+    assert not model.diagnostics()["ready"]
 
 
 def test_anchor_moves_no_vertex(mean_model: Any) -> None:

@@ -23,7 +23,7 @@ def paper(**parameters: Any) -> Embedder:
 
 def vectors(model: Embedder) -> NDArray[np.float64]:
     """Return the internal vectors, in double precision."""
-    return model._engine.store.vectors[: model._engine.graph.row_count]
+    return model.engine.store.vectors[: model.engine.graph.row_count]
 
 
 def gram(model: Embedder) -> NDArray[np.float64]:
@@ -83,7 +83,7 @@ def test_ten_thousand_arrivals_preserve_the_gram_matrix() -> None:
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
 def test_start_satisfies_the_constraint(edges_of: Any, normalization: str) -> None:
     model = paper(normalization=normalization).fit(edges_of(1))
-    graph = model._engine.graph
+    graph = model.engine.graph
     weight = (
         graph.adjacency.links.strength[: graph.row_count]
         if normalization == "random-walk"

@@ -43,16 +43,22 @@ def _distinct(edges: list[Any]) -> list[Any]:
     return list({tuple(sorted(edge[:2])): edge for edge in edges}.values())
 
 
-def test_vertices_removed_in_the_same_batch_do_not_disturb_the_others(engine_of: Any, edges_of: Any) -> None:
+def test_vertices_removed_in_the_same_batch_do_not_disturb_the_others(
+    engine_of: Any, edges_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A vertex added and removed in one batch leaves a gap in the arrival numbers; the others are still new."""
-    seen: list[int] = []
+    contexts: list[BatchContext] = []
     engine = engine_of(edges_of(0))
-    make_context = engine.rule._batch_context
-    engine.rule._batch_context = lambda sequence, first_new: seen.append(first_new) or make_context(sequence, first_new)
+
+    def make_context(*values: Any) -> BatchContext:
+        contexts.append(BatchContext(*values))
+        return contexts[-1]
+
+    monkeypatch.setattr(ripple, "BatchContext", make_context)
     first = engine.graph.next_arrival
     batch = Batch.of(["a", "b", "c", "c"], [0, "a", "b", "c"], op=[Op.ADD] * 3 + [Op.REMOVE_VERTEX])
     outcome = engine.apply(batch)
-    assert seen == [first]
+    assert [context.first_new for context in contexts] == [first]
     names = engine.graph.ids.to_list(outcome.moved)
     assert {"a", "b"} <= set(names)
     assert "c" not in engine.graph.ids
@@ -84,11 +90,11 @@ def test_changed_endpoints_are_sampled_by_their_share(engine_of: Any) -> None:
 
 def test_neighbors_are_influenced_by_their_share(edges_of: Any) -> None:
     model = Embedder(dim=3, anchor_growth=0).fit([("a", "b"), ("a", "c"), ("a", "d"), ("b", "c"), ("c", "d")])
-    start = model._engine.state()
+    start = model.engine.state()
     times = 0
     for seed in range(600):
         model.set_params(seed=seed)
-        model._engine.restore(start)
+        model.engine.restore(start)
         times += "a" in model.partial_fit([("new", "a")]).ids
     assert abs(times / 600 - 1 / 4) < 0.06  # a now has four edges, one of them to the new vertex
 
@@ -172,13 +178,13 @@ def test_graph_that_becomes_dense_changes_its_views_once(dim: int, monkeypatch: 
         return [(u, v) for u, v in pairs.tolist() if u < v and (groups[u] == groups[v])][:count]
 
     model = Embedder(dim=dim, anchor_growth=0.2).fit(edges(300))
-    rule, before = model._engine.rule, model.to_numpy()
+    rule, before = model.engine.rule, model.to_numpy()
     assert len(rule.coordinates.views) == 1
     assert not calls
     anchors = 0
     for _ in range(12):
         anchors += model.partial_fit(edges(100)).anchored
-    rule = model._engine.rule
+    rule = model.engine.rule
     assert rule.graph_stats.mean_degree >= DENSE_MEAN_DEGREE
     assert len(rule.coordinates.views) == min(dim, 2)
     assert len(calls) == 1 < anchors
@@ -192,7 +198,7 @@ def test_explicit_views_are_kept_by_an_anchor() -> None:
     views = [SpectralView(tau=0.5), SpectralView(tau_per_degree=8.0, weight=2.0)]
     model = Embedder(dim=6, views=views).fit(planted_partition(2, 40, 12, 2).edges)
     model.anchor()
-    assert model._engine.rule.coordinates.views == views
+    assert model.engine.rule.coordinates.views == views
     np.testing.assert_allclose(np.linalg.norm(model.to_numpy(), axis=1), 1, atol=1e-5)
 
 
@@ -217,6 +223,6 @@ def test_start_is_independent_of_row_reuse(edges_of: Any) -> None:
         model.partial_fit(Batch.vertices(names, Op.VERTEX))
         model.partial_fit(edges)
     assert mixed.ids == plain.ids
-    assert not np.array_equal(mixed._engine.graph.rows_by_arrival(), plain._engine.graph.rows_by_arrival())
+    assert not np.array_equal(mixed.engine.graph.rows_by_arrival(), plain.engine.graph.rows_by_arrival())
     assert np.array_equal(mixed.to_numpy(), plain.to_numpy())
     assert plain.to_numpy().any()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from threading import Event, Thread
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -15,9 +16,27 @@ from ripplevec import Embedder
 from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.search import ann
 from ripplevec.search.ann import AnnIndex
-from ripplevec.search.searcher import SearchTarget
+from ripplevec.search.searcher import Searcher, SearchTarget
 
 EDGES = growing_communities(400, 8, 4, seed=2).edges
+CREATED = WeakSet[AnnIndex]()
+"""The indexes that still exist."""
+
+
+class RecordedIndex(AnnIndex):
+    """An index that tests can find by its store."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        CREATED.add(self)
+
+
+@pytest.fixture(autouse=True)
+def recorded_indexes() -> Iterator[None]:
+    """Let models create indexes that `index_of` finds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ann, "AnnIndex", RecordedIndex)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -40,26 +59,26 @@ def make_model(**parameters: Any) -> Embedder:
 
 
 def index_of(model: Embedder) -> AnnIndex:
-    assert model._searcher.index is not None
-    return model._searcher.index
+    (index,) = (index for index in CREATED if index.lineage() is model.engine.store.lineage)
+    return index
 
 
 def wait_until_current(model: Embedder) -> AnnIndex:
     """Search until the index is current, and return it."""
     for _ in range(2_000):
         model.nearest(np.ones(model.dim))
-        engine, index = model._engine, index_of(model)
+        engine, index = model.engine, index_of(model)
         if index.is_current(SearchTarget(engine.store, engine.rule, engine.sequence, engine.anchors)):
             return index
     raise AssertionError("the index does not become current")
 
 
 def exact_nearest(model: Embedder, vertex: Any, k: int) -> list[tuple[Any, float]]:
-    search, model._searcher = model._searcher, type(model._searcher)("exact", 1)
-    try:
-        return model.nearest(vertex, k)
-    finally:
-        model._searcher = search
+    engine = model.engine
+    query = np.asarray(vertex, np.float64) if isinstance(vertex, np.ndarray) else engine.find_row(vertex)
+    with Searcher("exact", 1).open_search() as search:
+        rows, cosines = engine.nearest(search, query, k)
+    return list(zip(engine.ids_of(rows), cosines.tolist(), strict=True))
 
 
 def count_hits(model: Embedder, vertex: Any, k: int = 5) -> tuple[int, int]:
@@ -96,9 +115,7 @@ def apply_step(model: Embedder, step: str, seed: int) -> None:
             model.remove_vertex(ids[vertex])
     else:
         source = ids[int(random.integers(len(ids)))]
-        row = model._find_row(source)
-        neighbors = model._engine.graph.ids.to_list(np.unique(model._engine.graph.adjacency.neighbors(row)))
-        model.remove_edges([(source, other) for other in neighbors])
+        model.remove_edges([(source, other) for other, _ in model.neighbors(source)])
 
 
 QUEUED_ROWS_BECOME_ZERO = [
@@ -179,10 +196,10 @@ def test_rows_moved_between_anchors_are_stamped(steps: list[tuple[str, int]]) ->
     """The index relies on stamps; removed and unplaced rows are detected by their flags."""
     model = make_model(anchor_growth=0)
     for step, seed in steps:
-        store, sequence, anchors = model._engine.store, model.sequence, model._engine.anchors
+        store, sequence, anchors = model.engine.store, model.sequence, model.engine.anchors
         before = store.vectors.copy()
         apply_step(model, step, seed)
-        if model._engine.anchors != anchors:
+        if model.engine.anchors != anchors:
             continue
         before = np.pad(before, ((0, len(store.vectors) - len(before)), (0, 0)))
         moved = (store.vectors != before).any(axis=1) & (store.placed == 1)
@@ -192,7 +209,7 @@ def test_rows_moved_between_anchors_are_stamped(steps: list[tuple[str, int]]) ->
 def test_dead_entries_do_not_accumulate() -> None:
     model = make_model(anchor_growth=0)
     wait_until_current(model)
-    rows = model._engine.graph.row_count
+    rows = model.engine.graph.row_count
     for generation in range(12):  # three times as many vertices as rows are added and removed
         for vertex in range(100):
             model.remove_vertex(vertex if not generation else f"{generation - 1} {vertex}")
@@ -200,8 +217,8 @@ def test_dead_entries_do_not_accumulate() -> None:
         index = wait_until_current(model)
         assert len(index.entries) <= index.live_entries / (1 - ann.REBUILD_SHARE)
         assert index.live_entries == np.count_nonzero(index.indexed)
-        assert (model._engine.store.placed >= index.indexed[: len(model._engine.store.placed)]).all()
-    assert model._engine.graph.row_count == rows
+        assert (model.engine.store.placed >= index.indexed[: len(model.engine.store.placed)]).all()
+    assert model.engine.graph.row_count == rows
     assert index.total_added > 2 * rows
 
 
@@ -212,7 +229,7 @@ def test_index_with_many_dead_entries_is_rebuilt() -> None:
         model.remove_vertex(vertex)
     wait_until_current(model)
     assert index_of(model).entries is not entries
-    assert len(index_of(model).entries) == np.count_nonzero(model._engine.store.placed)
+    assert len(index_of(model).entries) == np.count_nonzero(model.engine.store.placed)
     assert sum(count_hits(model, vertex)[0] for vertex in range(50)) >= 0.95 * 250
 
 
