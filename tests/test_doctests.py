@@ -1,4 +1,4 @@
-"""The examples in docstrings of the public API run, and show what they say."""
+"""The examples in docstrings of the public API run and give the results that they show."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ SHARDS = 3
 
 
 def environment() -> dict[str, str]:
-    """What the last bits of a result depend on."""
+    """Return the hardware and software on which the last bits of a result depend."""
     try:
         flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
     except (OSError, StopIteration):
@@ -117,7 +117,7 @@ def test_stream_of_one_seed_ends_in_the_recorded_state(name: str, size: int) -> 
 
 @pytest.mark.parametrize("size", [1, 1_000])
 def test_stream_on_shards_ends_in_the_recorded_state(size: int) -> None:
-    """Without corrections: what these sum up over shards differs in the last bits from one machine's."""
+    """Without anchors: their sums over shards differ in the last bits from those of one machine."""
     known = Embedder(dim=16, seed=5, threads=1, anchor_growth=0)._validated_parameters()
     engine = ClusterEngine(LocalTransport(SHARDS, lambda number: Shard(number, SHARDS, known)), known)
     start, *others = batches(size, timed=False, weighted=True, removals=True)

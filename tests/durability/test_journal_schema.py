@@ -181,7 +181,7 @@ def _typed(column: Any) -> list[tuple[type, Any]]:
 
 
 @given(batch=batches())
-def test_batch_codec_round_trip_preserves_values_and_types(batch: Batch) -> None:
+def test_encode_batch_round_trip_preserves_values_and_types(batch: Batch) -> None:
     decoded = decode_batch(encode_batch(batch))
     for name in ("src", "dst"):
         before, after = getattr(batch, name), getattr(decoded, name)
@@ -195,13 +195,13 @@ def test_batch_codec_round_trip_preserves_values_and_types(batch: Batch) -> None
             np.testing.assert_array_equal(after, before)
 
 
-def test_batch_codec_ids_of_one_type_stay_arrays() -> None:
+def test_encode_batch_ids_of_one_type_stay_arrays() -> None:
     assert isinstance(decode_batch(encode_batch(Batch.of([1], [2]))).src, np.ndarray)
     assert not isinstance(decode_batch(encode_batch(Batch.of(["a"], ["b"]))).src, list)
     assert isinstance(decode_batch(encode_batch(Batch.of([1, "a"], ["b", 2]))).src, list)
 
 
-def test_batch_codec_integer_beyond_decimal_limit_round_trips() -> None:
+def test_encode_batch_integer_beyond_decimal_limit_round_trips() -> None:
     vertex = 10**5000
     assert ids_to_list(decode_batch(encode_batch(Batch.of([vertex], [-vertex]))).dst) == [-vertex]
 

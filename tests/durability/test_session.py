@@ -216,7 +216,7 @@ def test_session_crashes_anywhere_keep_digest_of_uninterrupted_run(
             if choices.random() < 0.3:
                 session.snapshot()
             sent, waiting = waiting[:size], waiting[size:]
-            if choices.random() < 0.5:  # a client without an result repeats batches that were applied
+            if choices.random() < 0.5:  # a client that received no result repeats batches that were applied
                 waiting = [(number, batch) for number, batch in sent if number not in rejected] + waiting
         simulate_crash(session)
     with Session(directory) as session:

@@ -69,7 +69,7 @@ def test_session_model_readers_run_while_changes_are_collected(monkeypatch: pyte
 
 
 def test_session_model_readers_run_while_batch_waits_for_anchor() -> None:
-    """The batch that has to use a late anchor waits for it and lets readers in."""
+    """A batch that adopts an unfinished anchor waits for it, and readers continue meanwhile."""
     model = create_model(build_metadata({"dim": 3, "anchor_growth": 0.01, "start_size": 20}, 1e-9), threads=1)
     edges = planted_partition(communities=2, size=30, seed=0).edges
     model.apply_batch(Batch.of(edges[:, 0], edges[:, 1]))  # the start

@@ -87,7 +87,7 @@ def test_record_batch_without_anchors_is_never_due_and_has_unlimited_slack() -> 
     assert counters.growth_slack == inf
 
 
-def test_growth_slack_is_what_cannot_make_an_anchor_due(counters: Counters) -> None:
+def test_growth_slack_bounds_the_growth_without_an_anchor(counters: Counters) -> None:
     counters._record_batch(events=20, edges=20, changes=0, shortened=0)
     assert counters.growth_slack == pytest.approx(0.05 * 100)
     within = int(counters.growth_slack) - 1
@@ -109,7 +109,7 @@ def test_start_is_due_at_the_start_size_whether_or_not_there_are_anchors(anchor_
     assert counters._record_batch(events=1, edges=1, changes=0, shortened=0)
 
 
-def test_record_size_resets_what_is_counted_since_the_anchor(counters: Counters) -> None:
+def test_record_size_resets_the_counters_since_the_anchor(counters: Counters) -> None:
     counters._record_batch(events=20, edges=20, changes=0, shortened=2)
     counters.set_sizes(105, 220)
     counters._record_size()

@@ -15,20 +15,20 @@ Arrays = dict[str, NDArray[Any]]
 Change = Callable[[Arrays], None]
 
 
-def model(**parameters: Any) -> Embedder:
-    made = Embedder(**{"dim": 4, "start_size": 8, "threads": 1, **parameters})
+def create_model(**parameters: Any) -> Embedder:
+    model = Embedder(**{"dim": 4, "start_size": 8, "threads": 1, **parameters})
     random, timed = np.random.default_rng(3), "expire_after" in parameters or "half_life" in parameters
     for number in range(12):
         src, dst = (number + random.integers(0, 6, 5)).tolist(), [f"v{i}" for i in range(5)]
-        made.partial_fit(Batch.of(src, dst, time=np.full(5, float(number)) if timed else None))
-    made.remove_vertex("v2")
-    return made
+        model.partial_fit(Batch.of(src, dst, time=np.full(5, float(number)) if timed else None))
+    model.remove_vertex("v2")
+    return model
 
 
-def check(made: Embedder, state: Arrays) -> None:
-    engine = made.engine
+def check(model: Embedder, state: Arrays) -> None:
+    engine = model.engine
     directed = engine.graph.directed
-    check_state(state, dim=made.dim, directed=directed, rule=engine.rule, aging=engine.aging)
+    check_state(state, dim=model.dim, directed=directed, rule=engine.rule, aging=engine.aging)
 
 
 def put(name: str, at: Any, value: Any) -> Change:
@@ -39,16 +39,16 @@ def put(name: str, at: Any, value: Any) -> Change:
     return change
 
 
-def other_end(state: Arrays) -> None:
-    """Redirect an edge at one of its ends only."""
+def redirect_one_endpoint(state: Arrays) -> None:
+    """Redirect an edge at one of its endpoints only."""
     first = int(np.flatnonzero(state["graph_edges_degree"])[0])
     known = set(state["graph_edges_neighbor"][: state["graph_edges_degree"][first]].tolist())
     named = np.flatnonzero(state["graph_arrival"] >= 0).tolist()
     put("graph_edges_neighbor", 0, next(row for row in named if row not in known and row != first))(state)
 
 
-def two_weights(state: Arrays) -> None:
-    """Make an edge heavier at one of its ends, its strength included."""
+def reweight_one_endpoint(state: Arrays) -> None:
+    """Make an edge heavier at one of its endpoints, and adapt the strength there."""
     put("graph_edges_weight", 0, state["graph_edges_weight"][0] * 2)(state)
     row, degree = int(np.flatnonzero(state["graph_edges_degree"])[0]), state["graph_edges_degree"]
     weights = state["graph_edges_weight"][: degree[row]].astype(np.float64)
@@ -74,8 +74,8 @@ PLAIN: dict[str, tuple[Change, str]] = {
     "neighbor too large": (put("graph_edges_neighbor", 3, 2**31 - 1), "not a row"),
     "neighbor negative": (put("graph_edges_neighbor", 3, -5), "not a row"),
     "neighbor twice": (twice, "occurs twice"),
-    "neighbor at one endpoint": (other_end, "stored at one endpoint only"),
-    "weight at one endpoint": (two_weights, "differs between its endpoints"),
+    "neighbor at one endpoint": (redirect_one_endpoint, "stored at one endpoint only"),
+    "weight at one endpoint": (reweight_one_endpoint, "differs between its endpoints"),
     "weight zero": (put("graph_edges_weight", 2, 0), "positive finite"),
     "weight infinite": (put("graph_edges_weight", 2, np.inf), "positive finite"),
     "strength off": (put("graph_edges_strength", 1, 7.7), "sum of the weights"),
@@ -106,29 +106,29 @@ PLAIN: dict[str, tuple[Change, str]] = {
 
 @pytest.mark.parametrize("case", PLAIN)
 def test_check_of_a_tampered_state_names_the_fault(case: str) -> None:
-    made = model()
-    state = made.engine.state()
-    check(made, state)
+    model = create_model()
+    state = model.engine.state()
+    check(model, state)
     change, message = PLAIN[case]
     change(state)
     with pytest.raises(FormatError, match=message):
-        check(made, state)
+        check(model, state)
 
 
 def test_check_of_directions_that_do_not_add_up_raises() -> None:
-    made = model(directed=True)
-    state = made.engine.state()
-    check(made, state)
+    model = create_model(directed=True)
+    state = model.engine.state()
+    check(model, state)
     for name, message in (("outgoing", "two directions"), ("in_strength", "incoming weights")):
         changed = dict(state)
         put(f"graph_edges_{name}", 0, 1.5)(changed)
         with pytest.raises(FormatError, match=message):
-            check(made, changed)
+            check(model, changed)
 
 
-def test_check_of_swapped_directions_at_one_end_raises() -> None:
-    made = Embedder(dim=2, start_size=100, directed=True).fit([(1, 2), (2, 3), (3, 1)])
-    state = made.engine.state()
+def test_check_of_swapped_directions_at_one_endpoint_raises() -> None:
+    model = Embedder(dim=2, start_size=100, directed=True).fit([(1, 2), (2, 3), (3, 1)])
+    state = model.engine.state()
     state["graph_edges_outgoing"], state["graph_edges_incoming"] = (
         state[f"graph_edges_{direction}"].copy() for direction in ("outgoing", "incoming")
     )
@@ -136,7 +136,7 @@ def test_check_of_swapped_directions_at_one_end_raises() -> None:
         state[f"graph_edges_{name}"][0] = 1 - state[f"graph_edges_{name}"][0]
     state["graph_edges_in_strength"] = state["graph_edges_in_strength"] + np.array([1.0, 0, 0])
     with pytest.raises(FormatError, match="damaged"):
-        check(made, state)
+        check(model, state)
 
 
 @pytest.mark.parametrize(
@@ -158,20 +158,20 @@ def test_check_of_swapped_directions_at_one_end_raises() -> None:
 def test_check_of_tampered_times_or_influenced_sets_raises(
     parameters: dict[str, Any], change: Change, message: str
 ) -> None:
-    made = model(**parameters)
-    state = made.engine.state()
-    check(made, state)
+    model = create_model(**parameters)
+    state = model.engine.state()
+    check(model, state)
     if "cascade" in str(sorted(state)):  # a row that owns a set
         state["rule_cascade_owner"] = np.where(
             state["graph_arrival"] >= 0, state["rule_cascade_owner"][: len(state["placed"])], -1
         )
         state["rule_cascade_made"] = state["rule_cascade_made"][: len(state["placed"])]
         state["rule_cascade_begin"] = state["rule_cascade_begin"][: len(state["placed"])]
-        check(made, state)
+        check(model, state)
         state["rule_cascade_owner"][0] = max(state["graph_arrival"][0], 0)
     change(state)
     with pytest.raises(FormatError, match=message):
-        check(made, state)
+        check(model, state)
 
 
 @pytest.mark.parametrize(
@@ -188,25 +188,25 @@ def test_check_of_tampered_times_or_influenced_sets_raises(
     ],
 )
 def test_check_of_a_tampered_pending_anchor_raises(change: Change, message: str) -> None:
-    made = Embedder(dim=3, start_size=6, anchor_growth=0.1, threads=1)
-    made.engine.anchor_lag = 50
+    model = Embedder(dim=3, start_size=6, anchor_growth=0.1, threads=1)
+    model.engine.anchor_lag = 50
     number = 0
-    while made.engine.pending_anchor is None:
-        made.partial_fit([(number, number + 1), (number, number + 2)])
+    while model.engine.pending_anchor is None:
+        model.partial_fit([(number, number + 1), (number, number + 2)])
         number += 1
-    made.partial_fit([(number, number + 1), (number, number + 2)])
-    state = made.engine.state()
-    check(made, state)
+    model.partial_fit([(number, number + 1), (number, number + 2)])
+    state = model.engine.state()
+    check(model, state)
     change(state)
     with pytest.raises(FormatError, match=message):
-        check(made, state)
+        check(model, state)
 
 
 def test_restore_of_a_damaged_state_changes_nothing() -> None:
-    made, other = model(), model()
+    model, other = create_model(), create_model()
     state = other.engine.state()
     put("graph_edges_neighbor", 0, 10**6)(state)
-    before = made.digest()
+    before = model.digest()
     with pytest.raises(FormatError):
-        made.engine.restore(state)
-    assert made.digest() == before
+        model.engine.restore(state)
+    assert model.digest() == before

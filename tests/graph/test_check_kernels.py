@@ -1,4 +1,4 @@
-"""One-pass check of create_saved_edges edges compared with a check of the dense matrix."""
+"""One-pass check of saved edges compared with a check of the dense matrix."""
 
 from __future__ import annotations
 

@@ -26,13 +26,13 @@ def test_progress_on_terminal_is_shown(capsys: pytest.CaptureFixture[str], monke
     ("fields", "shown"),
     [({}, "-:--:--"), ({"ends": None}, "-:--:--"), ({"ends": 3725.0}, "1:02:00"), ({"ends": 3.0}, "0:00:00")],
 )
-def test_time_left_with_forecast_is_the_forecast(fields: dict[str, float | None], shown: str) -> None:
+def test_time_left_with_an_end_time_is_the_time_until_then(fields: dict[str, float | None], shown: str) -> None:
     bars = Progress(TimeLeftColumn(), disable=True, get_time=lambda: 5.0)
     bars.add_task("work", total=10, note="", **fields)
     assert TimeLeftColumn()(bars.tasks[0]).plain == shown
 
 
-def test_time_left_without_forecast_is_estimated_from_speed() -> None:
+def test_time_left_without_an_end_time_is_estimated_from_speed() -> None:
     clock = iter(range(100))
     bars = Progress(TimeLeftColumn(), disable=True, get_time=lambda: float(next(clock)))
     task = bars.add_task("work", total=10, note="")
