@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 import ripplevec
+from ripplevec.client import protocol
 from ripplevec.client.protocol import NotFoundError, ServiceError, TooOldError
 from ripplevec.errors import UnknownVertexError
 from ripplevec.service.security import Tokens
@@ -112,8 +115,8 @@ def test_token_is_sent_with_requests(start: Any) -> None:
         client.stats()
 
 
-def test_write_with_lost_response_is_repeated_and_applied_once(start: Any) -> None:
-    service = start()
+def test_write_with_lost_response_is_repeated_and_applied_once(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, transports, client_options = start(), list[Any](), protocol.client_options
 
     class Lossy(httpx.HTTPTransport):
         lost = 0
@@ -126,10 +129,14 @@ def test_write_with_lost_response_is_repeated_and_applied_once(start: Any) -> No
                 raise httpx.ReadError("response lost", request=request)
             return answer
 
+    def lossy_options(*arguments: Any) -> dict[str, Any]:
+        transports.append(Lossy())
+        return client_options(*arguments) | {"transport": transports[-1]}
+
+    monkeypatch.setattr(protocol, "client_options", lossy_options)
     with ripplevec.Client(service.url) as client:
-        client._http._transport = Lossy()
-        client._http._mounts = {}
         receipt = client.add_edges([("a", "b")])
+    assert [transport.lost for transport in transports] == [2]
     assert receipt["repeated"]
     assert receipt["sequence"] == 1
     assert service.http.get("/v1/vertices/a").json()["strength"] == 1
@@ -137,10 +144,24 @@ def test_write_with_lost_response_is_repeated_and_applied_once(start: Any) -> No
 
 def test_request_to_a_busy_service_is_retried(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start(limits=Limits(queue_requests=1))
-    monkeypatch.setattr(service.runtime.writer, "_queue_requests", 0)
-    threading.Timer(0.3, lambda: setattr(service.runtime.writer, "_queue_requests", 1)).start()
-    with ripplevec.Client(service.url) as client:
-        assert client.add_edges([("a", "b")])["sequence"] == 1
+    started, proceed, apply_many = threading.Event(), threading.Event(), service.runtime.session.apply_many
+
+    def apply_slowly(entries: Any) -> Any:
+        started.set()
+        assert proceed.wait(30)
+        return apply_many(entries)
+
+    monkeypatch.setattr(service.runtime.session, "apply_many", apply_slowly)
+    with ripplevec.Client(service.url) as client, ThreadPoolExecutor(2) as pool:
+        writes = [pool.submit(client.add_edges, [("c", "d")])]
+        assert started.wait(30)
+        writes.append(pool.submit(client.add_edges, [("d", "e")]))
+        while service.runtime.writer.queued_requests < 1:
+            time.sleep(0.005)
+        assert service.edges(["a", "b"]).status_code == 429
+        threading.Timer(0.3, proceed.set).start()
+        assert client.add_edges([("a", "b")])["sequence"] == 3
+        assert [write.result()["sequence"] for write in writes] == [1, 2]
 
 
 def test_request_without_retries_left_raises(start: Any) -> None:
@@ -163,6 +184,32 @@ def test_changes_since_a_sequence_yields_later_batches(start: Any) -> None:
         assert found[0].arrived == [True]
         assert found[0].vectors.shape == (1, 8)
         assert found[2].removed == [0]
+
+
+def test_changes_of_ids_with_unicode_line_separators_are_read(start: Any) -> None:
+    with ripplevec.Client(start().url) as client:
+        client.add_edges([("a\u2028b", "c\u0085d")])
+        assert sorted(next(client.changes(since=0)).ids) == ["a\u2028b", "c\u0085d"]
+
+
+def test_changes_refused_while_busy_is_retried_and_raises_service_error(start: Any) -> None:
+    service = start()
+    statuses = [503, 200, 429, 429, 429]
+
+    class Busy(httpx.HTTPTransport):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            status = statuses.pop(0)
+            return super().handle_request(request) if status == 200 else httpx.Response(status)
+
+    with ripplevec.Client(service.url) as client:
+        client.add_edges([("a", "b")])
+    with ripplevec.Client(service.url, retries=2) as client:
+        client._http._transport = Busy()
+        client._http._mounts = {}
+        assert next(client.changes(since=0)).sequence == 1
+        with pytest.raises(ServiceError, match="429"):
+            next(client.changes(since=0))
+    assert not statuses
 
 
 def test_changes_reconnects_after_a_lost_connection(start: Any) -> None:

@@ -193,8 +193,8 @@ def test_extreme_times_are_supported() -> None:
     model = Embedder(dim=2, half_life=1e-100, expire_after=1.0, start_size=3)
     for time in (-MAX_TIME, MAX_TIME, 0.0):
         model.partial_fit(Batch.of([0, 1, 2, 0], [1, 2, 3, 3], time=np.full(4, time)))
-        model._engine.check()
-        assert np.isfinite(model._engine.store.vectors).all()
+        model.check()
+        assert np.isfinite(model.to_numpy()).all()
     assert dict(model.neighbors(0)) == {1: 1.0, 3: 1.0}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ripplevec import client
 from ripplevec.batch import Batch, Op, ids_to_list
 from ripplevec.durability.session import Session
 from ripplevec.errors import InvalidValueError, StateError
@@ -96,8 +98,8 @@ def test_service_target_sends_the_token_from_the_environment(
 
 
 def test_unreachable_service_target_raises_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "Client", partial(client.Client, retries=0))
     target = ServiceTarget("http://127.0.0.1:9", {})
-    monkeypatch.setattr(target._client, "_retries", 0)
     with pytest.raises(UnreachableError, match=r"http://127\.0\.0\.1:9 cannot be reached"):
         target.send(Batch.of(["a"], ["b"]))
     target.close()

@@ -193,12 +193,18 @@ def test_encoded_cache_stays_below_its_limit(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(change_feed_module, "CACHE_BYTES", 200_000)
 
     async def run(feed: ChangeFeed, encoded: EncodedChangeFeed) -> None:
-        feed.append(encodable_changes(1, rows=500))
-        part = 0
-        while not (await encoded.get_part(1, part)).last:
-            part += 1
-        sizes = [len(cached.message) for cached in encoded._parts.values()]
-        assert sum(sizes) == encoded._cached_bytes <= 200_000
+        feed.append(encodable_changes(1, rows=1_000))
+        parts = [await encoded.get_part(1, 0)]
+        while not parts[-1].last:
+            parts.append(await encoded.get_part(1, len(parts)))
+        sizes = list[int]()
+        for number in reversed(range(len(parts))):  # the oldest parts are dropped first
+            if await encoded.get_part(1, number) is not parts[number]:  # encoded again
+                break
+            sizes.append(len(parts[number].message))
+        else:
+            raise AssertionError("no part was dropped")
+        assert sum(sizes) <= 200_000 < sum(sizes) + len(parts[number].message)
         assert len(sizes) >= 2
 
     run_with_feed(run)

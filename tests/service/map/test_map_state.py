@@ -46,10 +46,9 @@ class MapFixture:
 
     def anchor(self) -> None:
         self.apply([("v0", "v9")])
-        anchored = self.model.anchor()
-        anchored.sequence += 1
-        self.model._engine.sequence += 1
-        self.feed.append(anchored)
+        self.model.engine.anchor_growth = 1e-9
+        assert self.apply([("v0", "v9")]).anchored
+        self.model.engine.anchor_growth = 0
 
     def read(self, first: dict[str, Any] | None = None) -> dict[str, Any]:
         return self.map_state.read(*(() if first is None else (first["epoch"], first["tick"])))
