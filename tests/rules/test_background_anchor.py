@@ -19,10 +19,10 @@ START, SIZE = 500, 20  # edges of the start and of a batch
 SHARE, LAG = 0.075, 4  # lag as a share of the graph: the events of nearly three batches, so the fourth adopts
 
 
-def model(lag: float = SHARE, **parameters: Any) -> Embedder:
-    made = Embedder(**{"dim": 6, "anchor_growth": 0.1, "seed": 1, **parameters}).fit(DATA.edges[:START])
-    made.engine.anchor_lag = lag
-    return made
+def create_model(lag: float = SHARE, **parameters: Any) -> Embedder:
+    model = Embedder(**{"dim": 6, "anchor_growth": 0.1, "seed": 1, **parameters}).fit(DATA.edges[:START])
+    model.engine.anchor_lag = lag
+    return model
 
 
 def batches() -> list[Batch]:
@@ -39,12 +39,12 @@ def batches() -> list[Batch]:
     return stream
 
 
-def run(made: Embedder, stream: list[Batch]) -> list[bool]:
-    return [made.partial_fit(batch).anchored for batch in stream]
+def run(model: Embedder, stream: list[Batch]) -> list[bool]:
+    return [model.partial_fit(batch).anchored for batch in stream]
 
 
 def test_background_anchor_is_adopted_a_fixed_number_of_batches_later() -> None:
-    immediate, delayed = run(model(0), batches()), run(model(), batches())
+    immediate, delayed = run(create_model(0), batches()), run(create_model(), batches())
     first = immediate.index(True)
     assert delayed.index(True) == first + LAG
     assert sum(delayed) >= 2
@@ -52,11 +52,11 @@ def test_background_anchor_is_adopted_a_fixed_number_of_batches_later() -> None:
 
 def test_background_anchor_is_adopted_before_the_graph_outgrows_it() -> None:
     """With a long lag, it is adopted once the graph has grown by twice the growth that makes an anchor due."""
-    made = model(lag=1_000, anchor_growth=0.05)
-    seen = run(made, batches())
+    model = create_model(lag=1_000, anchor_growth=0.05)
+    seen = run(model, batches())
     assert sum(seen) >= 2
-    assert made.engine.growth < MAX_PENDING_GROWTH * made.engine.anchor_growth + SIZE / (
-        2 * made.engine.edges_at_anchor
+    assert model.engine.growth < MAX_PENDING_GROWTH * model.engine.anchor_growth + SIZE / (
+        2 * model.engine.edges_at_anchor
     )
 
 
@@ -69,19 +69,19 @@ def test_batches_continue_while_an_anchor_is_computed(monkeypatch: pytest.Monkey
         return lambda: (proceed.wait(30), work())[1]
 
     monkeypatch.setattr(RippleRule, "plan_correction", delayed)
-    made, stream = model(), batches()
-    while made.engine.pending_anchor is None:
-        made.partial_fit(stream.pop(0))
+    model, stream = create_model(), batches()
+    while model.engine.pending_anchor is None:
+        model.partial_fit(stream.pop(0))
     for _ in range(LAG - 1):
-        assert not made.partial_fit(stream.pop(0)).anchored
-        assert not made.engine.pending_anchor.correction.done()
+        assert not model.partial_fit(stream.pop(0)).anchored
+        assert not model.engine.pending_anchor.correction.done()
     threading.Timer(0.2, proceed.set).start()
-    assert made.partial_fit(stream.pop(0)).anchored
-    assert made.engine.pending_anchor is None
+    assert model.partial_fit(stream.pop(0)).anchored
+    assert model.engine.pending_anchor is None
 
 
 def test_background_anchor_result_is_independent_of_its_duration(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream, one = batches(), model()
+    stream, one = batches(), create_model()
     run(one, stream)
 
     def run_now(work: Any) -> Any:
@@ -90,18 +90,18 @@ def test_background_anchor_result_is_independent_of_its_duration(monkeypatch: py
         return done
 
     monkeypatch.setattr(background_anchor, "_submit", run_now)
-    other = model(threads=2)
+    other = create_model(threads=2)
     run(other, stream)
     assert other.digest() == one.digest()
     assert one.engine.anchors >= 2
 
 
 def test_plan_correction_is_unaffected_by_later_batches() -> None:
-    made = model(0)
-    rule, store = made.engine.rule, made.engine.store
+    model = create_model(0)
+    rule, store = model.engine.rule, model.engine.store
     work = rule.plan_correction(store, 7)
     expected = rule.plan_correction(store, 7)()
-    made.partial_fit(DATA.edges[START : START + 200])
+    model.partial_fit(DATA.edges[START : START + 200])
     found = work()
     np.testing.assert_array_equal(found.rows.array, expected.rows.array)
     np.testing.assert_array_equal(found.coordinates.rotation, expected.coordinates.rotation)
@@ -109,9 +109,9 @@ def test_plan_correction_is_unaffected_by_later_batches() -> None:
 
 def test_background_anchor_adopted_immediately_equals_an_anchor() -> None:
     """Without batches in between, the copy gives the same result as an anchor in place."""
-    one, other = model(0), model(0)
-    for made in (one, other):
-        made.partial_fit(DATA.edges[START : START + 10])
+    one, other = create_model(0), create_model(0)
+    for model in (one, other):
+        model.partial_fit(DATA.edges[START : START + 10])
     moved = one.anchor()
     rule, store, sequence = other.engine.rule, other.engine.store, other.engine.sequence
     prepared = rule.prepare_correction(
@@ -125,72 +125,72 @@ def test_background_anchor_adopted_immediately_equals_an_anchor() -> None:
 
 
 def test_prepare_places_new_vertices_and_drops_removed_ones() -> None:
-    made, stream = model(0.01), batches()  # a lag of seven or eight events
-    while made.engine.pending_anchor is None:
-        made.partial_fit(stream.pop(0))
-    made.partial_fit(Batch.of(["late", "lost", "far"], [0, 1, "away"]))
-    made.partial_fit(Batch.of(["lost", 3], ["lost", 3], op=[Op.REMOVE_VERTEX] * 2))
-    made.partial_fit(
+    model, stream = create_model(0.01), batches()  # a lag of seven or eight events
+    while model.engine.pending_anchor is None:
+        model.partial_fit(stream.pop(0))
+    model.partial_fit(Batch.of(["late", "lost", "far"], [0, 1, "away"]))
+    model.partial_fit(Batch.of(["lost", 3], ["lost", 3], op=[Op.REMOVE_VERTEX] * 2))
+    model.partial_fit(
         Batch.of(["successor", "lonely"], [0, "lonely"], op=[Op.ADD, Op.VERTEX])
     )  # reuses the row of a removed vertex
-    made.partial_fit(Batch.of(["one", "more"], [2, 3]))
-    changes = made.partial_fit(Batch.of(["last"], [5]))
+    model.partial_fit(Batch.of(["one", "more"], [2, 3]))
+    changes = model.partial_fit(Batch.of(["last"], [5]))
     assert changes.anchored
     for name in ("late", "successor", "last"):
-        assert np.linalg.norm(made[name]) == pytest.approx(1, abs=1e-5)
+        assert np.linalg.norm(model[name]) == pytest.approx(1, abs=1e-5)
     for name in ("far", "away", "lonely"):
-        assert not made[name].any()
-    engine = made.engine
+        assert not model[name].any()
+    engine = model.engine
     free = engine.graph.arrival[: engine.graph.row_count] < 0
     assert not engine.store.vectors[: engine.graph.row_count][free].any()
     assert not engine.store.placed[: engine.graph.row_count][free].any()
     assert {"late", "successor", "last"} <= set(changes.ids)
-    made.check()
+    model.check()
 
 
 def test_vertices_touched_in_between_are_near_their_community() -> None:
     """A vertex that arrives in between is as close to its community as without the delay."""
-    made, stream = model(), batches()
-    while made.engine.pending_anchor is None:
-        made.partial_fit(stream.pop(0))
-    made.partial_fit(Batch.of(["new"] * 6, DATA.edges[:, 0][DATA.labels[DATA.edges[:, 0]] == 1][:6].tolist()))
-    while made.engine.pending_anchor is not None:
-        made.partial_fit(stream.pop(0))
-    known = [name for name in made.ids if isinstance(name, int)]
-    cosines = made.vectors(known) @ made["new"]
+    model, stream = create_model(), batches()
+    while model.engine.pending_anchor is None:
+        model.partial_fit(stream.pop(0))
+    model.partial_fit(Batch.of(["new"] * 6, DATA.edges[:, 0][DATA.labels[DATA.edges[:, 0]] == 1][:6].tolist()))
+    while model.engine.pending_anchor is not None:
+        model.partial_fit(stream.pop(0))
+    known = [name for name in model.ids if isinstance(name, int)]
+    cosines = model.vectors(known) @ model["new"]
     same = DATA.labels[known] == 1
     assert cosines[same].mean() > cosines[~same].mean() + 0.3
 
 
 def test_background_anchor_is_as_accurate_as_an_immediate_one() -> None:
     exact = Embedder(dim=6).fit(DATA.edges[: len(DATA.edges) - SIZE]).engine.rule.coordinates.mu
-    one, other = model(0), model()
+    one, other = create_model(0), create_model()
     errors = []
-    for made in (one, other):
-        run(made, batches())
-        errors.append(np.abs(made.engine.rule.coordinates.mu - exact).max())
+    for model in (one, other):
+        run(model, batches())
+        errors.append(np.abs(model.engine.rule.coordinates.mu - exact).max())
     assert errors[1] < errors[0] + 0.05
 
 
 def test_graph_without_edges_discards_the_pending_anchor() -> None:
-    made, stream = model(), batches()
-    while made.engine.pending_anchor is None:
-        made.partial_fit(stream.pop(0))
-    made.partial_fit(Batch.vertices(made.ids, Op.REMOVE_VERTEX))
-    assert made.engine.pending_anchor is None
-    made.partial_fit(DATA.edges[:100])
+    model, stream = create_model(), batches()
+    while model.engine.pending_anchor is None:
+        model.partial_fit(stream.pop(0))
+    model.partial_fit(Batch.vertices(model.ids, Op.REMOVE_VERTEX))
+    assert model.engine.pending_anchor is None
+    model.partial_fit(DATA.edges[:100])
 
 
 def test_explicit_anchor_replaces_the_pending_one() -> None:
-    made, stream = model(), batches()
-    while made.engine.pending_anchor is None:
-        made.partial_fit(stream.pop(0))
-    made.anchor()
-    assert made.engine.pending_anchor is None
+    model, stream = create_model(), batches()
+    while model.engine.pending_anchor is None:
+        model.partial_fit(stream.pop(0))
+    model.anchor()
+    assert model.engine.pending_anchor is None
 
 
 def test_single_arrivals_are_recorded_as_touched() -> None:
-    one, other = model(0.003), model(0.003)
+    one, other = create_model(0.003), create_model(0.003)
     for number in range(60):
         one.add_vertex(f"v{number}", [number, number + 1])
         other.partial_fit(Batch.arrival(f"v{number}", [number, number + 1]))
@@ -200,35 +200,35 @@ def test_single_arrivals_are_recorded_as_touched() -> None:
 
 @pytest.mark.parametrize("after", range(LAG))
 def test_pending_anchor_survives_saving(after: int) -> None:
-    made, stream = model(), batches()
-    while made.engine.pending_anchor is None:
-        made.partial_fit(stream.pop(0))
-    run(made, stream[:after])
-    again = model()
-    again.engine.restore(made.engine.state())
-    assert again.digest() == made.digest()
+    model, stream = create_model(), batches()
+    while model.engine.pending_anchor is None:
+        model.partial_fit(stream.pop(0))
+    run(model, stream[:after])
+    again = create_model()
+    again.engine.restore(model.engine.state())
+    assert again.digest() == model.digest()
     restored: Any = again.engine.pending_anchor
-    assert (restored.since, restored.until) == (made.engine.pending_anchor.since, made.engine.pending_anchor.until)
-    for each in (made, again):
+    assert (restored.since, restored.until) == (model.engine.pending_anchor.since, model.engine.pending_anchor.until)
+    for each in (model, again):
         run(each, stream[after:])
-    assert again.digest() == made.digest()
+    assert again.digest() == model.digest()
 
 
 def test_loaded_model_adopts_the_pending_anchor(tmp_path: Any) -> None:
-    made, stream = model(), batches()
-    while made.engine.pending_anchor is None:
-        made.partial_fit(stream.pop(0))
-    made.save(tmp_path / "model")
+    model, stream = create_model(), batches()
+    while model.engine.pending_anchor is None:
+        model.partial_fit(stream.pop(0))
+    model.save(tmp_path / "model")
     again = Embedder.load(tmp_path / "model")
     assert [again.partial_fit(batch).anchored for batch in stream[:LAG]] == [False] * (LAG - 1) + [True]
 
 
 def test_digest_includes_the_pending_anchor() -> None:
     def engine() -> Engine:
-        made, stream = model(), batches()
-        while made.engine.pending_anchor is None:
-            made.partial_fit(stream.pop(0))
-        return made.engine
+        model, stream = create_model(), batches()
+        while model.engine.pending_anchor is None:
+            model.partial_fit(stream.pop(0))
+        return model.engine
 
     one, other = engine(), engine()
     assert one.digest() == other.digest()
@@ -237,28 +237,28 @@ def test_digest_includes_the_pending_anchor() -> None:
 
 
 def test_record_touched_keeps_every_batch() -> None:
-    made, stream = model(), batches()
-    while made.engine.pending_anchor is None:
-        made.partial_fit(stream.pop(0))
+    model, stream = create_model(), batches()
+    while model.engine.pending_anchor is None:
+        model.partial_fit(stream.pop(0))
     for number in range(1, LAG):
-        changes = made.partial_fit(stream.pop(0))
-        recorded = made.engine.pending_anchor.touched
+        changes = model.partial_fit(stream.pop(0))
+        recorded = model.engine.pending_anchor.touched
         assert len(recorded) == number
-        assert set(made.engine.graph.ids.to_list(recorded[-1].rows)) == set(changes.ids)
-        np.testing.assert_array_equal(recorded[-1].arrival, made.engine.graph.arrival[recorded[-1].rows])
+        assert set(model.engine.graph.ids.to_list(recorded[-1].rows)) == set(changes.ids)
+        np.testing.assert_array_equal(recorded[-1].arrival, model.engine.graph.arrival[recorded[-1].rows])
 
 
 def test_prepare_refreshes_touched_rows_in_order() -> None:
     """Rows of each batch are refreshed together, batch by batch; rows of another vertex by now are skipped."""
     results = []
     for touched in ([], [[3, 7], [7, 9], [11]]):
-        made = model(0)
-        rule, store = made.engine.rule, made.engine.store
+        model = create_model(0)
+        rule, store = model.engine.rule, model.engine.store
         touched_rows = [TouchedRows(np.array(rows), store.graph.arrival[rows] + (rows == [11])) for rows in touched]
         rule.adopt_correction(
             store, rule.prepare_correction(store, rule.plan_correction(store, 5)(), touched_rows, 5, 0.0)
         )
-        results.append((made, store.vectors[: store.graph.row_count].copy()))
+        results.append((model, store.vectors[: store.graph.row_count].copy()))
     (plain, before), (_, after) = results
     rule, store = plain.engine.rule, plain.engine.store
     state, value = rule.kernel_state(store), np.empty((2, 6), np.float32)
@@ -271,17 +271,17 @@ def test_prepare_refreshes_touched_rows_in_order() -> None:
 
 def test_snapshot_is_unaffected_by_a_later_adoption() -> None:
     """A snapshot is written in the background; the model may have adopted the anchor by then."""
-    made, stream = model(), batches()
-    while made.engine.pending_anchor is None:
-        made.partial_fit(stream.pop(0))
-    copy = made.engine.snapshot()
-    digest, rest = made.digest(), stream[: LAG + 3]
-    assert any(run(made, rest))
-    again = model()
+    model, stream = create_model(), batches()
+    while model.engine.pending_anchor is None:
+        model.partial_fit(stream.pop(0))
+    copy = model.engine.snapshot()
+    digest, rest = model.digest(), stream[: LAG + 3]
+    assert any(run(model, rest))
+    again = create_model()
     again.engine.restore(copy.state())
     assert again.digest() == digest == copy.digest()
     run(again, rest)
-    assert again.digest() == made.digest()
+    assert again.digest() == model.digest()
 
 
 def test_lag_in_events_is_independent_of_the_batch_size() -> None:
@@ -289,12 +289,12 @@ def test_lag_in_events_is_independent_of_the_batch_size() -> None:
     edges = DATA.edges[START : START + 300]
     adopted_at = []
     for size in (1, 10):
-        made = model(0.1)
+        model = create_model(0.1)
         for first in range(0, len(edges), size):
-            made.partial_fit(edges[first : first + size])
-            if made.engine.pending_anchor is None and made.engine.anchors:
+            model.partial_fit(edges[first : first + size])
+            if model.engine.pending_anchor is None and model.engine.anchors:
                 break
-        adopted_at.append(made.engine.events - START)
+        adopted_at.append(model.engine.events - START)
     assert abs(adopted_at[0] - adopted_at[1]) <= 20
     waited = adopted_at[0] - 0.1 * 2 * START  # events since the anchor was due
     assert waited >= 0.1 * START

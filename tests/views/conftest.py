@@ -41,10 +41,10 @@ class Sample:
     def degree(self) -> Matrix:
         return self.matrix.sum(axis=1)
 
-    def measure(self, tau: float) -> Matrix:
+    def row_weights(self, tau: float) -> Matrix:
         return np.where(self.active, self.degree + tau, 0.0)
 
-    def walk(self, tau: float) -> Matrix:
+    def operator_matrix(self, tau: float) -> Matrix:
         """Return W = (D+τ)⁻¹(A − (1/n) 1 dᵀ), zero for rows without edges."""
         count = max(int(self.active.sum()), 1)
         full = (self.matrix - np.outer(self.active, self.degree) / count) / (self.degree + tau + ~self.active)[:, None]
@@ -60,7 +60,7 @@ class Sample:
         return np.linalg.eigvalsh(regular - 3 * np.outer(trivial, trivial))[:0:-1]
 
 
-def random_sample(seed: int, vertices: int = 30, edges: int = 70, weighted: bool = True) -> Sample:
+def create_random_sample(seed: int, vertices: int = 30, edges: int = 70, weighted: bool = True) -> Sample:
     """Return a graph of random edges with weights over two decades; few edges leave components and lone vertices."""
     draw = np.random.default_rng(seed)
     ends = draw.integers(0, vertices, (edges, 2)).tolist()
@@ -68,7 +68,9 @@ def random_sample(seed: int, vertices: int = 30, edges: int = 70, weighted: bool
     return Sample(vertices, [(u, v, w) for (u, v), w in zip(ends, weights.tolist(), strict=True)])
 
 
-def communities(seed: int = 0, groups: int = 5, size: int = 24, inside: int = 8, across: int = 40) -> Sample:
+def create_community_sample(
+    seed: int = 0, groups: int = 5, size: int = 24, inside: int = 8, across: int = 40
+) -> Sample:
     """Return a graph with clear communities, whose leading eigenvalues are separated from the others."""
     draw = np.random.default_rng(seed)
     edges = [
@@ -82,15 +84,15 @@ def communities(seed: int = 0, groups: int = 5, size: int = 24, inside: int = 8,
 
 
 @pytest.fixture
-def sample_of() -> type[Sample]:
+def create_sample() -> type[Sample]:
     return Sample
 
 
 @pytest.fixture(scope="session")
-def randomly() -> Callable[..., Sample]:
-    return random_sample
+def random_sample() -> Callable[..., Sample]:
+    return create_random_sample
 
 
 @pytest.fixture(scope="session")
-def planted() -> Callable[..., Sample]:
-    return communities
+def community_sample() -> Callable[..., Sample]:
+    return create_community_sample

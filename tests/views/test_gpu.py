@@ -22,10 +22,10 @@ from ripplevec.views.gpu import GpuOperator
 
 
 @pytest.fixture
-def both(randomly: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Operator, GpuOperator]:
+def both(random_sample: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Operator, GpuOperator]:
     monkeypatch.setattr(gpu, "HUB_DEGREE", 6)  # some rows are hubs
     monkeypatch.setattr(gpu, "CHUNK_ROWS", 300)
-    sample = randomly(3, vertices=1000, edges=3000)
+    sample = random_sample(3, vertices=1000, edges=3000)
     assert (sample.adjacency.links.degree[:1000] > 6).any()
     assert not sample.active.all()
     return tuple(kind(sample.adjacency, 1000, 0.5) for kind in (Operator, GpuOperator))  # type: ignore[return-value]
@@ -67,10 +67,10 @@ def test_gpu_operator_agrees_with_cpu_in_every_operation(both: tuple[Operator, G
 @pytest.mark.parametrize("view", auto_views(GraphStats(20)))
 @pytest.mark.parametrize("workspace_bytes", [0, operators.WORKSPACE_BYTES])
 def test_anchor_on_gpu_agrees_with_cpu(
-    planted: Any, monkeypatch: pytest.MonkeyPatch, view: SpectralView, workspace_bytes: int
+    community_sample: Any, monkeypatch: pytest.MonkeyPatch, view: SpectralView, workspace_bytes: int
 ) -> None:
     monkeypatch.setattr(operators, "WORKSPACE_BYTES", workspace_bytes)
-    sample = planted(groups=8, size=100)
+    sample = community_sample(groups=8, size=100)
     rows = Operator(sample.adjacency, sample.rows, 1.0).make_noise(5, 20, np.float32)
     rows[:, 4] = 0
 
@@ -85,8 +85,8 @@ def test_anchor_on_gpu_agrees_with_cpu(
 
 
 @pytest.mark.parametrize("size", [20, 150])
-def test_start_on_gpu_agrees_with_cpu(planted: Any, size: int) -> None:
-    sample = planted(groups=5, size=size)
+def test_start_on_gpu_agrees_with_cpu(community_sample: Any, size: int) -> None:
+    sample = community_sample(groups=5, size=size)
     bases = [
         SpectralView(tau=0.5, diffusion=1, device=device).start(sample.adjacency, sample.rows, 4, threads=1)
         for device in ("cpu", "cuda")

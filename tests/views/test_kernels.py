@@ -19,13 +19,13 @@ SEEDS = st.integers(0, 2**32 - 1)
 @settings(max_examples=25)
 @given(seed=SEEDS, factors=st.tuples(*[st.floats(-2, 2)] * 3), tau=st.floats(0, 5))
 def test_combine_agrees_with_the_dense_operator(
-    randomly: Any, seed: int, factors: tuple[float, float, float], tau: float
+    random_sample: Any, seed: int, factors: tuple[float, float, float], tau: float
 ) -> None:
-    sample, draw = randomly(seed), np.random.default_rng(seed)
+    sample, draw = random_sample(seed), np.random.default_rng(seed)
     source, target = draw.standard_normal((2, sample.rows, 3))
     source[~sample.active] = 0
     center = sample.degree @ source / sample.active.sum()
-    expected = factors[0] * sample.walk(tau) @ source + factors[1] * source + factors[2] * target
+    expected = factors[0] * sample.operator_matrix(tau) @ source + factors[1] * source + factors[2] * target
     expected[~sample.active] = 0
     before = target.copy()
     read, write = as_strided_columns(source), as_strided_columns(target)
@@ -37,9 +37,9 @@ def test_combine_agrees_with_the_dense_operator(
 @settings(max_examples=25)
 @given(seed=SEEDS, edges=st.integers(0, 400), first=st.integers(0, 30), width=st.integers(1, 40))
 def test_combine_of_some_columns_gives_the_same_bits_as_of_all(
-    randomly: Any, seed: int, edges: int, first: int, width: int
+    random_sample: Any, seed: int, edges: int, first: int, width: int
 ) -> None:
-    sample, draw = randomly(seed, edges=edges), np.random.default_rng(seed)
+    sample, draw = random_sample(seed, edges=edges), np.random.default_rng(seed)
     source, target = draw.standard_normal((2, sample.rows, 70)).astype(np.float32)
     center, part = draw.standard_normal(70), slice(first, first + width)
     separate, rest = target[:, part].copy(), target.copy()
@@ -56,8 +56,8 @@ def test_combine_of_some_columns_gives_the_same_bits_as_of_all(
 
 @settings(max_examples=25)
 @given(seed=SEEDS, edges=st.integers(0, 200))
-def test_multiply_vector_agrees_with_the_dense_product(randomly: Any, seed: int, edges: int) -> None:
-    sample, source = randomly(seed, edges=edges), np.random.default_rng(seed).standard_normal(30)
+def test_multiply_vector_agrees_with_the_dense_product(random_sample: Any, seed: int, edges: int) -> None:
+    sample, source = random_sample(seed, edges=edges), np.random.default_rng(seed).standard_normal(30)
     target = np.full(30, np.nan)
     kernels.multiply_vector(sample.adjacency.links, source, target, 4, 17)
     np.testing.assert_allclose(target[4:17], (sample.matrix @ source)[4:17], atol=1e-9)
@@ -66,19 +66,19 @@ def test_multiply_vector_agrees_with_the_dense_product(randomly: Any, seed: int,
 
 @settings(max_examples=25)
 @given(seed=SEEDS, tau=st.floats(0, 5))
-def test_sum_and_subtract_kernels_skip_rows_without_edges(randomly: Any, seed: int, tau: float) -> None:
-    sample, draw = randomly(seed, edges=25), np.random.default_rng(seed)
+def test_sum_and_subtract_kernels_skip_rows_without_edges(random_sample: Any, seed: int, tau: float) -> None:
+    sample, draw = random_sample(seed, edges=25), np.random.default_rng(seed)
     links, rows = sample.adjacency.links, draw.standard_normal((sample.rows, 3)).astype(np.float32)
     total = np.full(3, np.nan)
     kernels.sum_weighted_rows(links, as_strided_columns(rows), tau, 5, 25, total)
-    np.testing.assert_allclose(total, sample.measure(tau)[5:25] @ rows[5:25].astype(float), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(total, sample.row_weights(tau)[5:25] @ rows[5:25].astype(float), rtol=1e-9, atol=1e-9)
     expected = rows - np.where(sample.active[:, None], [1.0, -2.0, 0.5], 0.0) * (np.arange(30) >= 5)[:, None]
     kernels.subtract_from_rows(links, as_strided_columns(rows), np.array([1.0, -2.0, 0.5]), 5, 30)
     np.testing.assert_allclose(rows, expected, atol=1e-6)
 
 
-def test_fill_noise_is_independent_of_the_partition(randomly: Any) -> None:
-    sample = randomly(3, vertices=400, edges=500)
+def test_fill_noise_is_independent_of_the_partition(random_sample: Any) -> None:
+    sample = random_sample(3, vertices=400, edges=500)
     links, words = sample.adjacency.links, np.random.default_rng(0).integers(0, 2**64, 400, np.uint64)
     whole, parts = np.ones((2, 400, 5), np.float32)
     kernels.fill_noise(links, words, whole, 0, 400)

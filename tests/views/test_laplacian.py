@@ -32,9 +32,9 @@ def laplacian_of(sample: Any, normalization: str) -> np.ndarray:
     normalization=st.sampled_from(NORMALIZATIONS),
 )
 def test_laplacian_vectors_are_eigenvectors_of_the_smallest_eigenvalues(
-    randomly: Any, seed: int, vertices: int, edges: int, columns: int, normalization: str
+    random_sample: Any, seed: int, vertices: int, edges: int, columns: int, normalization: str
 ) -> None:
-    sample = randomly(seed, vertices, edges)
+    sample = random_sample(seed, vertices, edges)
     vectors = laplacian_vectors(sample.adjacency, vertices, columns, normalization)
     count = min(columns, max(int(sample.active.sum()) - 1, 0))
     assert vectors.shape == (vertices, columns)
@@ -51,9 +51,9 @@ def test_laplacian_vectors_are_eigenvectors_of_the_smallest_eigenvalues(
 
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
 def test_laplacian_vectors_of_dense_and_iterative_solver_agree(
-    planted: Any, monkeypatch: pytest.MonkeyPatch, normalization: str
+    community_sample: Any, monkeypatch: pytest.MonkeyPatch, normalization: str
 ) -> None:
-    sample = planted()
+    sample = community_sample()
     dense = laplacian_vectors(sample.adjacency, sample.rows, 4, normalization)
     monkeypatch.setattr(module, "MAX_DENSE_SIZE", 0)
     iterative = laplacian_vectors(sample.adjacency, sample.rows, 4, normalization)

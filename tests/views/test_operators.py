@@ -27,15 +27,15 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @settings(max_examples=25)
 @given(seed=SEEDS, edges=st.integers(1, 80), tau=st.floats(0.01, 20))
-def test_operator_agrees_with_dense_matrices(randomly: Any, seed: int, edges: int, tau: float) -> None:
-    sample, draw = randomly(seed, edges=edges), np.random.default_rng(seed)
+def test_operator_agrees_with_dense_matrices(random_sample: Any, seed: int, edges: int, tau: float) -> None:
+    sample, draw = random_sample(seed, edges=edges), np.random.default_rng(seed)
     operator = Operator(sample.adjacency, sample.rows, tau)
     block, other = draw.standard_normal((2, sample.rows, 4)) * sample.active[:, None]
-    row_weights = sample.measure(tau)
+    row_weights = sample.row_weights(tau)
     assert operator.active_count == sample.active.sum()
     np.testing.assert_allclose(operator.row_weights, row_weights, rtol=1e-12)
     np.testing.assert_allclose(operator.center(block), sample.degree @ block / max(operator.active_count, 1), atol=1e-9)
-    np.testing.assert_allclose(operator.apply(block), sample.walk(tau) @ block, atol=1e-9)
+    np.testing.assert_allclose(operator.apply(block), sample.operator_matrix(tau) @ block, atol=1e-9)
     np.testing.assert_allclose(operator.gram(block, other), block.T @ (row_weights[:, None] * other), atol=1e-8)
     np.testing.assert_allclose(operator.column_square_sums(block), (block**2).sum(axis=0), atol=1e-9)
     left, right = operator.gram(block, operator.apply(other)), operator.gram(operator.apply(block), other)
@@ -47,16 +47,16 @@ def test_operator_agrees_with_dense_matrices(randomly: Any, seed: int, edges: in
     np.testing.assert_allclose(left, right, atol=1e-8)  # self-adjoint on deflated blocks
 
 
-def test_transform_columns_multiplies_in_place(randomly: Any) -> None:
-    sample, draw = randomly(0), np.random.default_rng(0)
+def test_transform_columns_multiplies_in_place(random_sample: Any) -> None:
+    sample, draw = random_sample(0), np.random.default_rng(0)
     block, matrix = draw.standard_normal((30, 3)).astype(np.float32), draw.standard_normal((3, 3))
     expected = block @ matrix
     Operator(sample.adjacency, 30, 1.0).transform_columns(block, matrix)
     np.testing.assert_allclose(block, expected, atol=1e-5)
 
 
-def test_clear_and_scale_work_in_place(randomly: Any) -> None:
-    sample = randomly(0, edges=20)
+def test_clear_and_scale_work_in_place(random_sample: Any) -> None:
+    sample = random_sample(0, edges=20)
     operator, block = Operator(sample.adjacency, 30, 1.0), np.ones((30, 2), np.float32)
     operator.clear_unusable_rows(block)
     assert block.tolist() == np.repeat(sample.active[:, None], 2, axis=1).tolist()
@@ -67,9 +67,9 @@ def test_clear_and_scale_work_in_place(randomly: Any) -> None:
 
 @given(columns=st.integers(1, 300), room=st.integers(0, 300), kind=st.sampled_from([np.float32, np.float64]))
 def test_column_chunks_cover_all_columns_and_fit_the_workspace(
-    randomly: Any, columns: int, room: int, kind: Any
+    random_sample: Any, columns: int, room: int, kind: Any
 ) -> None:
-    operator, block = Operator(randomly(0).adjacency, 30, 1.0), np.empty((30, columns), kind)
+    operator, block = Operator(random_sample(0).adjacency, 30, 1.0), np.empty((30, columns), kind)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(operators, "WORKSPACE_BYTES", room * 30 * block.itemsize)
         chunks, workspace = operator.column_chunks(block), operator.allocate_workspace(block)
@@ -81,41 +81,43 @@ def test_column_chunks_cover_all_columns_and_fit_the_workspace(
     assert len(chunks) == 1 or (len(chunks) - 1) * max(room // 16 * 16, 16) < columns  # no more chunks than needed
 
 
-def test_make_noise_depends_on_the_seed_only(randomly: Any) -> None:
-    operator = Operator(randomly(0).adjacency, 30, 1.0)
+def test_make_noise_depends_on_the_seed_only(random_sample: Any) -> None:
+    operator = Operator(random_sample(0).adjacency, 30, 1.0)
     assert operator.make_noise(1, 2, np.float32).tobytes() == operator.make_noise(1, 2, np.float32).tobytes()
     assert not np.array_equal(operator.make_noise(1, 2, np.float32), operator.make_noise(2, 2, np.float32))
 
 
 @settings(max_examples=30)
 @given(seed=SEEDS, edges=st.integers(20, 200), tau=st.floats(0.01, 300))
-def test_spectrum_lower_bound_lies_below_the_spectrum(randomly: Any, seed: int, edges: int, tau: float) -> None:
-    sample = randomly(seed, vertices=60, edges=edges)
+def test_spectrum_lower_bound_lies_below_the_spectrum(random_sample: Any, seed: int, edges: int, tau: float) -> None:
+    sample = random_sample(seed, vertices=60, edges=edges)
     bound = Operator(sample.adjacency, sample.rows, tau).spectrum_lower_bound()
     assert -1 <= bound <= sample.spectrum(tau)[-1] + 0.02
 
 
 @settings(max_examples=30)
 @given(seed=SEEDS, edges=st.integers(20, 200), tau=st.floats(0.01, 300))
-def test_spectrum_bounds_enclose_the_spectrum(randomly: Any, seed: int, edges: int, tau: float) -> None:
-    sample = randomly(seed, vertices=60, edges=edges)
+def test_spectrum_bounds_enclose_the_spectrum(random_sample: Any, seed: int, edges: int, tau: float) -> None:
+    sample = random_sample(seed, vertices=60, edges=edges)
     (low, top), spectrum = Operator(sample.adjacency, sample.rows, tau).spectrum_bounds(), sample.spectrum(tau)
     # The start vector may nearly miss a component of two vertices; the error is small and hardly grows in a filter.
     assert -1 <= low <= spectrum[-1] + 0.06
     assert spectrum[0] - 0.06 <= top <= 1
 
 
-def test_spectrum_lower_bound_for_large_tau_is_tight(randomly: Any) -> None:
-    sample = randomly(1, vertices=100, edges=400, weighted=False)
+def test_spectrum_lower_bound_for_large_tau_is_tight(random_sample: Any) -> None:
+    sample = random_sample(1, vertices=100, edges=400, weighted=False)
     bound, exact = Operator(sample.adjacency, 100, 200.0).spectrum_lower_bound(), sample.spectrum(200.0)[-1]
     assert -0.5 < exact < 0
     assert 1.5 * exact < bound <= exact + 1e-3
 
 
-def test_operator_gives_the_same_bits_for_any_number_of_threads(randomly: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operator_gives_the_same_bits_for_any_number_of_threads(
+    random_sample: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(operators, "BLOCK_ROWS", 7)
     monkeypatch.setattr(operators, "SUB_BLOCK_ROWS", 3)
-    sample, draw = randomly(2, vertices=100, edges=300), np.random.default_rng(0)
+    sample, draw = random_sample(2, vertices=100, edges=300), np.random.default_rng(0)
     block = draw.standard_normal((100, 4)).astype(np.float32)
 
     def run_all(threads: int) -> bytes:
@@ -161,8 +163,8 @@ def test_weighted_cross_products_of_no_rows_are_zero() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -1e30])
-def test_clear_unusable_rows_zeroes_invalid_rows(randomly: Any, bad: float) -> None:
-    sample = randomly(0)
+def test_clear_unusable_rows_zeroes_invalid_rows(random_sample: Any, bad: float) -> None:
+    sample = random_sample(0)
     operator = Operator(sample.adjacency, sample.rows, 0.5)
     block = np.random.default_rng(0).standard_normal((sample.rows, 3)).astype(np.float32)
     block[2, 1] = bad
@@ -173,8 +175,8 @@ def test_clear_unusable_rows_zeroes_invalid_rows(randomly: Any, bad: float) -> N
     assert np.array_equal(cleared, np.where(kept[:, None], block, 0))
 
 
-def test_max_row_length_is_the_largest_length_and_propagates_nan(randomly: Any) -> None:
-    sample = randomly(0)
+def test_max_row_length_is_the_largest_length_and_propagates_nan(random_sample: Any) -> None:
+    sample = random_sample(0)
     operator = Operator(sample.adjacency, sample.rows, 0.5, threads=2)
     block = np.random.default_rng(0).standard_normal((sample.rows, 3)).astype(np.float32)
     assert operator.max_row_length(block) == pytest.approx(np.linalg.norm(block.astype(float), axis=1).max())
@@ -192,27 +194,27 @@ def operator_type(sample: Any, device: str) -> type:
     return type(make_operator(device, sample.adjacency, sample.rows, 0.5, 1))
 
 
-def test_make_operator_by_default_uses_the_cpu(randomly: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_make_operator_by_default_uses_the_cpu(random_sample: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(DEVICE_VARIABLE, raising=False)
-    assert operator_type(randomly(0), "auto") is operator_type(randomly(0), "cpu") is Operator
+    assert operator_type(random_sample(0), "auto") is operator_type(random_sample(0), "cpu") is Operator
     monkeypatch.setenv(DEVICE_VARIABLE, "cpu")
-    assert operator_type(randomly(0), "auto") is Operator
+    assert operator_type(random_sample(0), "auto") is Operator
 
 
 @pytest.mark.usefixtures("no_cupy")
-def test_make_operator_without_cupy_raises_with_the_extra(randomly: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_make_operator_without_cupy_raises_with_the_extra(random_sample: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingExtraError, match=r"device=\"cuda\" needs .*pip install .*\[gpu\]'"):
-        operator_type(randomly(0), "cuda")
+        operator_type(random_sample(0), "cuda")
     monkeypatch.setenv(DEVICE_VARIABLE, "cuda")
     with pytest.raises(MissingExtraError):
-        operator_type(randomly(0), "auto")
-    assert operator_type(randomly(0), "cpu") is Operator  # the view overrides the environment
+        operator_type(random_sample(0), "auto")
+    assert operator_type(random_sample(0), "cpu") is Operator  # the view overrides the environment
 
 
-def test_make_operator_with_an_unknown_device_raises(randomly: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_make_operator_with_an_unknown_device_raises(random_sample: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DEVICE_VARIABLE, "abacus")
     with pytest.raises(InvalidValueError, match=f"{DEVICE_VARIABLE}: expected one of 'cpu', 'cuda', got 'abacus'"):
-        operator_type(randomly(0), "auto")
+        operator_type(random_sample(0), "auto")
 
 
 def test_make_operator_of_a_remote_graph_delegates_to_it() -> None:

@@ -32,9 +32,9 @@ SEEDS = st.integers(0, 2**32 - 1)
     tau=st.sampled_from([0.01, 0.5, 30.0]),
 )
 def test_solve_leading_eigenpairs_agrees_with_the_dense_matrix(
-    randomly: Any, seed: int, vertices: int, edges: int, columns: int, tau: float
+    random_sample: Any, seed: int, vertices: int, edges: int, columns: int, tau: float
 ) -> None:
-    sample = randomly(seed, vertices, edges)
+    sample = random_sample(seed, vertices, edges)
     operator = Operator(sample.adjacency, sample.rows, tau)
     mu, vectors = solve_leading_eigenpairs(operator, columns)
     count = min(columns, max(operator.active_count - 1, 0))
@@ -49,9 +49,9 @@ def test_solve_leading_eigenpairs_agrees_with_the_dense_matrix(
 
 
 def test_solve_leading_eigenpairs_iteratively_agrees_and_is_deterministic(
-    planted: Any, monkeypatch: pytest.MonkeyPatch
+    community_sample: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample = planted()
+    sample = community_sample()
     operator = Operator(sample.adjacency, sample.rows, 0.5)
     exact, expected = solve_leading_eigenpairs(operator, 4)
     assert sample.rows <= solvers.MAX_DENSE_SIZE
@@ -68,9 +68,9 @@ def test_solve_leading_eigenpairs_iteratively_agrees_and_is_deterministic(
 @settings(max_examples=40)
 @given(seed=SEEDS, edges=st.integers(60, 400), columns=st.integers(1, 8), tau=st.sampled_from([0.01, 0.5, 300.0]))
 def test_iterate_subspace_converges_on_random_graphs(
-    randomly: Any, seed: int, edges: int, columns: int, tau: float
+    random_sample: Any, seed: int, edges: int, columns: int, tau: float
 ) -> None:
-    sample = randomly(seed, 100, edges)
+    sample = random_sample(seed, 100, edges)
     operator, exact = Operator(sample.adjacency, sample.rows, tau), sample.spectrum(tau)[:columns]
     mu, vectors = solvers._iterate_subspace(operator, columns, None)
     assert not vectors[~sample.active].any()
@@ -79,25 +79,25 @@ def test_iterate_subspace_converges_on_random_graphs(
     np.testing.assert_allclose(operator.gram(vectors, vectors), np.eye(columns), atol=1e-4)
 
 
-def test_iterate_subspace_finds_repeated_eigenvalues(sample_of: Any) -> None:
+def test_iterate_subspace_finds_repeated_eigenvalues(create_sample: Any) -> None:
     """Forty rings of five vertices: every eigenvalue has multiplicity 40 or 80."""
     rings = [(5 * ring + here, 5 * ring + (here + 1) % 5) for ring in range(40) for here in range(5)]
-    sample = sample_of(200, rings)
+    sample = create_sample(200, rings)
     mu, _ = solvers._iterate_subspace(Operator(sample.adjacency, 200, 0.25), 60, None)
     np.testing.assert_allclose(mu, sample.spectrum(0.25)[:60], atol=2e-3)
 
 
 @pytest.mark.parametrize("edges", [[(0, v) for v in range(1, 40)], [(u, v) for u in range(40) for v in range(u)]])
-def test_iterate_subspace_handles_spectra_of_few_values(sample_of: Any, edges: list[tuple[int, int]]) -> None:
-    sample = sample_of(40, edges)  # a star, and a complete graph
+def test_iterate_subspace_handles_spectra_of_few_values(create_sample: Any, edges: list[tuple[int, int]]) -> None:
+    sample = create_sample(40, edges)  # a star, and a complete graph
     mu, vectors = solvers._iterate_subspace(Operator(sample.adjacency, 40, 0.25), 5, None)
     np.testing.assert_allclose(mu, sample.spectrum(0.25)[:5], atol=1e-5)
     assert np.isfinite(vectors).all()
 
 
 @pytest.mark.parametrize("solver", ["subspace", "lanczos"])
-def test_solvers_report_progress(planted: Any, solver: str) -> None:
-    sample, reports = planted(groups=3, inside=3, across=200), []
+def test_solvers_report_progress(community_sample: Any, solver: str) -> None:
+    sample, reports = community_sample(groups=3, inside=3, across=200), []
 
     def progress(step: str, share: float) -> None:
         reports.append((step, share))
@@ -115,13 +115,13 @@ def test_solvers_report_progress(planted: Any, solver: str) -> None:
 
 @pytest.mark.parametrize("converged", [0, 2])
 def test_lanczos_largest_without_convergence_returns_converged_pairs(
-    planted: Any, monkeypatch: pytest.MonkeyPatch, converged: int
+    community_sample: Any, monkeypatch: pytest.MonkeyPatch, converged: int
 ) -> None:
     def fail_to_converge(*args: Any, **options: Any) -> Any:
         values, vectors = eigsh(*args, **options)
         raise ArpackNoConvergence("no", values[-converged:][:converged], vectors[:, -converged:][:, :converged])
 
-    matrix = planted().matrix
+    matrix = community_sample().matrix
     monkeypatch.setattr(solvers, "eigsh", fail_to_converge)
     values, vectors = lanczos_largest(lambda y: matrix @ y, len(matrix), 4, None)
     assert values.shape == (converged,)
@@ -132,20 +132,20 @@ def test_lanczos_largest_without_convergence_returns_converged_pairs(
 @settings(max_examples=25)
 @given(seed=SEEDS, degree=st.integers(1, 6), low=st.floats(-1, -0.2), high=st.floats(0.1, 0.6))
 def test_apply_chebyshev_filter_agrees_with_the_polynomial(
-    randomly: Any, seed: int, degree: int, low: float, high: float
+    random_sample: Any, seed: int, degree: int, low: float, high: float
 ) -> None:
-    sample, draw = randomly(seed), np.random.default_rng(seed)
+    sample, draw = random_sample(seed), np.random.default_rng(seed)
     operator = Operator(sample.adjacency, sample.rows, 0.5)
     block = draw.standard_normal((sample.rows, 3)) * sample.active[:, None]
-    mapped = (2 * sample.walk(0.5) - (high + low) * np.diag(sample.active.astype(float))) / (high - low)
+    mapped = (2 * sample.operator_matrix(0.5) - (high + low) * np.diag(sample.active.astype(float))) / (high - low)
     coefficients = polynomials.cheb2poly([0] * degree + [1])
     expected = sum(c * np.linalg.matrix_power(mapped, power) @ block for power, c in enumerate(coefficients))
     apply_chebyshev_filter(operator, block, low, high, degree)
     np.testing.assert_allclose(block, expected, rtol=1e-7, atol=1e-6)
 
 
-def test_rayleigh_ritz_values_increase_toward_eigenvalues(planted: Any) -> None:
-    sample = planted()
+def test_rayleigh_ritz_values_increase_toward_eigenvalues(community_sample: Any) -> None:
+    sample = community_sample()
     operator, exact = Operator(sample.adjacency, sample.rows, 0.5), sample.spectrum(0.5)[:4]
     block = operator.make_noise(0, 4, np.float64)
     operator.deflate(block)
@@ -161,8 +161,8 @@ def test_rayleigh_ritz_values_increase_toward_eigenvalues(planted: Any) -> None:
     np.testing.assert_allclose(operator.apply(block), block * values, atol=1e-4)
 
 
-def test_rayleigh_ritz_with_and_without_cholesky_agrees(planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    sample = planted()
+def test_rayleigh_ritz_with_and_without_cholesky_agrees(community_sample: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = community_sample()
     operator = Operator(sample.adjacency, sample.rows, 0.5)
     block = operator.make_noise(2, 4, np.float64) @ np.array(
         [[1e4, 1, 0, 2], [0, 3, 1, 1], [0, 0, 1e-2, 1], [0, 0, 0, 1]]
@@ -177,8 +177,8 @@ def test_rayleigh_ritz_with_and_without_cholesky_agrees(planted: Any, monkeypatc
 
 
 @pytest.mark.parametrize("rank", [0, 1, 3])
-def test_rayleigh_ritz_of_a_rank_deficient_block_gives_zero_columns(planted: Any, rank: int) -> None:
-    sample = planted()
+def test_rayleigh_ritz_of_a_rank_deficient_block_gives_zero_columns(community_sample: Any, rank: int) -> None:
+    sample = community_sample()
     operator = Operator(sample.adjacency, sample.rows, 0.5)
     block = np.zeros((sample.rows, 5))
     if rank:

@@ -30,8 +30,8 @@ SHAPES: dict[str, list[tuple[int, int]]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("columns", [1, 3, 20])
-def test_start_and_anchor_of_any_graph_are_finite(sample_of: Any, shape: str, columns: int) -> None:
-    sample = sample_of(14, SHAPES[shape])
+def test_start_and_anchor_of_any_graph_are_finite(create_sample: Any, shape: str, columns: int) -> None:
+    sample = create_sample(14, SHAPES[shape])
     basis = VIEW.start(sample.adjacency, 14, columns, threads=1)
     again = VIEW.start(sample.adjacency, 14, columns, threads=1)
     assert basis.rows.tobytes() == again.rows.tobytes()
@@ -46,17 +46,17 @@ def test_start_and_anchor_of_any_graph_are_finite(sample_of: Any, shape: str, co
 
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), edges=st.integers(5, 80), diffusion=st.sampled_from([0, 1, 3]))
-def test_start_satisfies_the_refresh_equation(randomly: Any, seed: int, edges: int, diffusion: float) -> None:
-    sample = randomly(seed, edges=edges)
+def test_start_satisfies_the_refresh_equation(random_sample: Any, seed: int, edges: int, diffusion: float) -> None:
+    sample = random_sample(seed, edges=edges)
     view = SpectralView(tau=0.5, diffusion=diffusion)
     basis = view.start(sample.adjacency, sample.rows, 5, threads=1)
     np.testing.assert_allclose(sample.degree @ basis.rows / sample.active.sum(), basis.center, atol=1e-8)
     expected = sample.matrix @ basis.rows - basis.center * sample.active[:, None]
-    actual = sample.measure(basis.tau)[:, None] * basis.rows * basis.mu
+    actual = sample.row_weights(basis.tau)[:, None] * basis.rows * basis.mu
     np.testing.assert_allclose(actual, expected, atol=1e-6)
     if basis.rows.any():
         assert np.isclose((basis.rows**2).sum() / sample.active.sum(), 1)
-        lengths = np.sqrt(sample.measure(basis.tau) @ basis.rows**2)
+        lengths = np.sqrt(sample.row_weights(basis.tau) @ basis.rows**2)
         positive = np.clip(basis.mu, 0, None)
         np.testing.assert_allclose(
             lengths / lengths[0], (positive / positive[0]) ** diffusion * (positive > MIN_EIGENVALUE), atol=1e-8
@@ -64,23 +64,25 @@ def test_start_satisfies_the_refresh_equation(randomly: Any, seed: int, edges: i
 
 
 @pytest.mark.parametrize("view", [VIEW, SpectralView(tau_per_degree=3.0, diffusion=1)])
-def test_start_is_independent_of_the_weight_unit(randomly: Any, sample_of: Any, view: SpectralView) -> None:
-    sample = randomly(0)
-    scaled = sample_of(30, [(u, v, 8 * sample.matrix[u, v]) for u, v in np.argwhere(np.triu(sample.matrix)).tolist()])
+def test_start_is_independent_of_the_weight_unit(random_sample: Any, create_sample: Any, view: SpectralView) -> None:
+    sample = random_sample(0)
+    scaled = create_sample(
+        30, [(u, v, 8 * sample.matrix[u, v]) for u, v in np.argwhere(np.triu(sample.matrix)).tolist()]
+    )
     one, other = (view.start(s.adjacency, 30, 4, threads=1) for s in (sample, scaled))
     assert np.isclose(other.tau, 8 * one.tau)
     np.testing.assert_allclose(one.mu, other.mu, atol=1e-7)
     np.testing.assert_allclose(one.rows, other.rows, atol=1e-5)
 
 
-def test_tau_is_relative_to_mean_weight_or_mean_degree(sample_of: Any) -> None:
-    sample = sample_of(5, [(0, 1, 2.0), (1, 2, 4.0)])  # mean weight 3, mean strength 12/3 = 4
+def test_tau_is_relative_to_mean_weight_or_mean_degree(create_sample: Any) -> None:
+    sample = create_sample(5, [(0, 1, 2.0), (1, 2, 4.0)])  # mean weight 3, mean strength 12/3 = 4
     assert np.isclose(SpectralView(tau=0.5).start(sample.adjacency, 5, 1, threads=1).tau, 1.5)
     assert np.isclose(SpectralView(tau_per_degree=0.5).start(sample.adjacency, 5, 1, threads=1).tau, 2.0)
 
 
-def test_anchor_of_an_exact_basis_changes_nothing(planted: Any) -> None:
-    sample = planted()
+def test_anchor_of_an_exact_basis_changes_nothing(community_sample: Any) -> None:
+    sample = community_sample()
     basis = VIEW.start(sample.adjacency, sample.rows, 4, threads=1)
     anchored = VIEW.anchor(sample.adjacency, basis.rows.astype(np.float32), basis.mu, seed=0, threads=1)
     assert anchored.rows.dtype == np.float32
@@ -90,9 +92,9 @@ def test_anchor_of_an_exact_basis_changes_nothing(planted: Any) -> None:
 
 
 @pytest.mark.parametrize("known", [0, 2])
-def test_anchors_from_empty_columns_converge(planted: Any, known: int) -> None:
+def test_anchors_from_empty_columns_converge(community_sample: Any, known: int) -> None:
     """Empty columns are filled with noise and converge in a few anchors."""
-    sample = planted()
+    sample = community_sample()
     exact = VIEW.start(sample.adjacency, sample.rows, 4, threads=1)
     rows, mu = exact.rows.astype(np.float32), exact.mu.copy()
     rows[:, known:] = mu[known:] = 0
@@ -102,8 +104,8 @@ def test_anchors_from_empty_columns_converge(planted: Any, known: int) -> None:
     np.testing.assert_allclose(mu, exact.mu, atol=1e-3)
 
 
-def test_anchor_from_rows_of_another_view_finds_fewer_columns(planted: Any) -> None:
-    sample = planted()
+def test_anchor_from_rows_of_another_view_finds_fewer_columns(community_sample: Any) -> None:
+    sample = community_sample()
     hubs = SpectralView(tau_per_degree=16.0, tail=0.3)
     rows = VIEW.start(sample.adjacency, sample.rows, 12, threads=1).rows.astype(np.float32)
     exact = hubs.start(sample.adjacency, sample.rows, 3, threads=1)
@@ -115,9 +117,9 @@ def test_anchor_from_rows_of_another_view_finds_fewer_columns(planted: Any) -> N
     np.testing.assert_allclose(basis.rows * signs, exact.rows, atol=2e-2)
 
 
-def test_anchor_with_outdated_eigenvalues_recovers(planted: Any) -> None:
+def test_anchor_with_outdated_eigenvalues_recovers(community_sample: Any) -> None:
     """With eigenvalues of an earlier graph that are too large, the filter first damps wanted directions too."""
-    sample = planted()
+    sample = community_sample()
     exact = VIEW.start(sample.adjacency, sample.rows, 6, threads=1)
     rows = exact.rows + np.random.default_rng(0).normal(0, 0.3, exact.rows.shape) * sample.active[:, None]
     before = VIEW.captured_spectrum(sample.adjacency, rows, threads=1)
@@ -131,14 +133,14 @@ def test_anchor_with_outdated_eigenvalues_recovers(planted: Any) -> None:
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), edges=st.integers(2, 80), columns=st.integers(1, 6), tau=st.sampled_from([0, 2]))
 def test_captured_spectrum_agrees_with_dense_matrices(
-    randomly: Any, seed: int, edges: int, columns: int, tau: float
+    random_sample: Any, seed: int, edges: int, columns: int, tau: float
 ) -> None:
     """Compare Ritz values on the span of random rows, and leading eigenvalues, with dense matrices."""
-    sample = randomly(seed, edges=edges)
+    sample = random_sample(seed, edges=edges)
     view, active = SpectralView(tau=tau), np.flatnonzero(sample.active)
     basis = view.start(sample.adjacency, sample.rows, columns, threads=1)
     rows = np.random.default_rng(seed).standard_normal((sample.rows, columns))
-    measure, walk = sample.measure(basis.tau), sample.walk(basis.tau)
+    measure, walk = sample.row_weights(basis.tau), sample.operator_matrix(basis.tau)
     block = (rows - measure @ rows / measure.sum())[active] * np.sqrt(measure[active])[:, None]
     left, lengths, _ = np.linalg.svd(block, full_matrices=False)
     left = left[:, lengths > 1e-4 * lengths[0]]
@@ -154,9 +156,11 @@ def test_captured_spectrum_agrees_with_dense_matrices(
     assert captured <= attainable + 1e-9
 
 
-def test_anchor_gives_the_same_bits_for_any_number_of_threads(planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anchor_gives_the_same_bits_for_any_number_of_threads(
+    community_sample: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(operators, "BLOCK_ROWS", 16)
-    sample = planted()
+    sample = community_sample()
     rows = Operator(sample.adjacency, sample.rows, 1.0).make_noise(5, 6, np.float32)
     rows[:, 4] = 0
     bases = [
@@ -167,9 +171,9 @@ def test_anchor_gives_the_same_bits_for_any_number_of_threads(planted: Any, monk
 
 @pytest.mark.parametrize("degree", [1, 4, 5])
 def test_anchor_in_column_chunks_agrees_with_all_columns(
-    planted: Any, monkeypatch: pytest.MonkeyPatch, degree: int
+    community_sample: Any, monkeypatch: pytest.MonkeyPatch, degree: int
 ) -> None:
-    sample, view = planted(groups=12), SpectralView(tau=0.5, diffusion=2, degree=degree)
+    sample, view = community_sample(groups=12), SpectralView(tau=0.5, diffusion=2, degree=degree)
     rows = Operator(sample.adjacency, sample.rows, 1.0).make_noise(5, 40, np.float32)
     whole, parts = rows.copy(), rows.copy()
     expected = view.anchor(sample.adjacency, whole, np.full(40, 0.3), seed=1, threads=1)
@@ -214,8 +218,8 @@ def test_spectral_view_with_two_powers_raises() -> None:
 
 
 @pytest.mark.parametrize("tail", [0.05, 0.5, 1.0])
-def test_tail_sets_the_relative_length_of_the_last_column(planted: Any, tail: float) -> None:
-    sample = planted()
+def test_tail_sets_the_relative_length_of_the_last_column(community_sample: Any, tail: float) -> None:
+    sample = community_sample()
     basis = SpectralView(tau=0.5, tail=tail).start(sample.adjacency, sample.rows, 12, threads=1)
     operator = Operator(sample.adjacency, sample.rows, basis.tau)
     lengths = operator.column_norms(basis.rows)
@@ -224,8 +228,8 @@ def test_tail_sets_the_relative_length_of_the_last_column(planted: Any, tail: fl
     assert (np.diff(lengths) <= 1e-6).all()
 
 
-def test_tail_per_degree_scales_with_the_mean_degree(planted: Any) -> None:
-    sample = planted()
+def test_tail_per_degree_scales_with_the_mean_degree(community_sample: Any) -> None:
+    sample = community_sample()
     degree = Operator(sample.adjacency, sample.rows, 0.5).mean_degree
     start = partial(SpectralView.start, adjacency=sample.adjacency, rows=sample.rows, columns=12, threads=1)
     same = start(SpectralView(tau=0.5, tail=0.1)), start(SpectralView(tau=0.5, tail_per_degree=0.1 / degree))
