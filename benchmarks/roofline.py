@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ripplevec import Embedder
 from ripplevec.batch import Batch
 from ripplevec.engine.engine import Engine
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.rules import _kernels as kernels
 from ripplevec.util.numba_intrinsics import as_float, store_float
 from ripplevec.util.parallel import for_each_block
@@ -34,8 +35,6 @@ from ripplevec.views.operators import Operator
 DIM, EDGES_PER_ARRIVAL, START_SIZE, BATCH_ARRIVALS = 128, 5, 10_000, 10_000
 MEASURED_SHARE = 0.1  # the end of the stream
 BLOCK_ROWS = 1_024  # rows that a thread of the bare loop writes at a time
-
-RowArray = NDArray[np.int64]
 
 
 class RowAccesses(NamedTuple):

@@ -1,9 +1,9 @@
-"""Measure facts that explain the scores of rule `paper` besides its parameters.
+"""Measure properties of data sets and streams that explain the scores of rule `paper`.
 
     python studies/paper_facts.py [FILE]     # by default results/streams.json
 
-The facts are how strongly the index order follows the classes, how many vertices an arrival influences, and the effect
-of placing vertices late.
+These are how strongly the index order follows the classes, how many vertices an arrival influences, and the effect of
+placing vertices late. The tables of docs/paper.md show them.
 """
 
 from __future__ import annotations

@@ -147,7 +147,10 @@ def render_page(name: str, cells: list[Cell]) -> str:
 
 
 def render_index(pages: dict[str, str]) -> str:
-    """Return the index page: the title, the first figure and the last output of each tutorial."""
+    """Return the index page: the title, the first figure and the last output of each tutorial.
+
+    The last output is printed by code (72%); on this page it is prose (72 %).
+    """
     entries = []
     for name, text in pages.items():
         title = re.findall(r"^# (.*)$", text, flags=re.MULTILINE)[0]
@@ -155,6 +158,7 @@ def render_index(pages: dict[str, str]) -> str:
         result = " ".join(
             re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL)[-1].split()
         )
+        result = re.sub(r"(?<=[0-9])%", " %", result)
         entries.append(
             f"\n## [{title}]({name}.md)\n\n{result}\n\n[{picture}]({name}.md)\n"
         )

@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 
 from ripplevec.errors import FormatError, RipplevecError
 
-Progress: TypeAlias = Callable[[str, int, int | None], None]
+DownloadProgress: TypeAlias = Callable[[str, int, int | None], None]
 """Progress callback of a download: file name, bytes received so far, total bytes (None if unknown)."""
 
 DATA_FOLDER_VARIABLE = "RIPPLEVEC_DATA"
@@ -60,7 +60,7 @@ def find_local(file: SourceFile) -> Path | None:
     return next((path for path in _candidate_paths(file) if is_intact(path, file)), None)
 
 
-def locate(file: SourceFile, progress: Progress | None = None) -> Path:
+def locate(file: SourceFile, progress: DownloadProgress | None = None) -> Path:
     """Return the path of an intact copy of a file; download it into the cache if there is none."""
     path = find_local(file)
     if path is not None:
@@ -73,7 +73,7 @@ def locate(file: SourceFile, progress: Progress | None = None) -> Path:
     return target
 
 
-def download(file: SourceFile, target: Path, progress: Progress | None = None) -> None:
+def download(file: SourceFile, target: Path, progress: DownloadProgress | None = None) -> None:
     """Download a file, check it and move it to `target`.
 
     Bytes received before an interruption stay in `target` + ".part", from which the next attempt resumes.
@@ -124,7 +124,7 @@ def _describe_failure(file: SourceFile, error: Exception) -> str:
     )
 
 
-def _receive(file: SourceFile, part: Path, progress: Progress | None) -> bool:
+def _receive(file: SourceFile, part: Path, progress: DownloadProgress | None) -> bool:
     """Append the missing bytes to `part`; return whether the end of the file was reached."""
     received = part.stat().st_size if part.exists() else 0
     request = Request(file.address, headers={"Range": f"bytes={received}-"} if received else {})
@@ -138,7 +138,7 @@ def _receive(file: SourceFile, part: Path, progress: Progress | None) -> bool:
         return True
 
 
-def _store(response: HTTPResponse, name: str, part: Path, progress: Progress | None) -> bool:
+def _store(response: HTTPResponse, name: str, part: Path, progress: DownloadProgress | None) -> bool:
     with part.open("ab" if response.status == HTTP_PARTIAL_CONTENT else "wb") as sink:
         total = None if response.length is None else sink.tell() + response.length
         with suppress(ConnectionError, TimeoutError, HTTPException):

@@ -12,7 +12,7 @@ import numpy as np
 
 from ripplevec.errors import check_choice
 from ripplevec.lab.datasets.dataset import Dataset
-from ripplevec.lab.datasets.download import Progress, SourceFile, locate
+from ripplevec.lab.datasets.download import DownloadProgress, SourceFile, locate
 
 _MMDW = "https://raw.githubusercontent.com/thunlp/MMDW/22335fbfbf5c088045384397f5b71d1bbce54624/data"
 _AANE = "https://raw.githubusercontent.com/xhuang31/AANE_Python/bbbd413ae87b2cd48585fdefd5bf0d7139d45135"
@@ -137,7 +137,7 @@ def available() -> dict[str, DatasetInfo]:
     return dict(PUBLISHED)
 
 
-def load(name: str, progress: Progress | None = None) -> Dataset:
+def load(name: str, progress: DownloadProgress | None = None) -> Dataset:
     """Read a published data set; download its files first if they are not on this machine.
 
     Parameters
@@ -171,13 +171,13 @@ def load(name: str, progress: Progress | None = None) -> Dataset:
     return read_matlab(info, progress) if len(info.files) == 1 else read_text(info, progress)
 
 
-def fetch(name: str, progress: Progress | None = None) -> list[Path]:
+def fetch(name: str, progress: DownloadProgress | None = None) -> list[Path]:
     """Download the files of a published data set unless they are on this machine; return their paths."""
     check_choice("name", name, PUBLISHED)
     return [locate(file, progress) for file in PUBLISHED[name].files]
 
 
-def read_text(info: DatasetInfo, progress: Progress | None = None) -> Dataset:
+def read_text(info: DatasetInfo, progress: DownloadProgress | None = None) -> Dataset:
     """Read a data set of two text files: vertex pairs, then vertex and class, two integers per line."""
     pairs, categories = (np.loadtxt(locate(file, progress), dtype=np.int64, ndmin=2) for file in info.files)
     labels = np.empty(len(categories), np.int64)
@@ -185,7 +185,7 @@ def read_text(info: DatasetInfo, progress: Progress | None = None) -> Dataset:
     return Dataset.from_pairs(info.name, pairs, labels)
 
 
-def read_matlab(info: DatasetInfo, progress: Progress | None = None) -> Dataset:
+def read_matlab(info: DatasetInfo, progress: DownloadProgress | None = None) -> Dataset:
     """Read a data set of one MATLAB file: a sparse matrix `Network` and a column `Label`."""
     from scipy.io import loadmat
 

@@ -1,4 +1,7 @@
-"""Records of results: one JSON file per study, rewritten after every trial, with the environment of each trial."""
+"""Records of results: one JSON file per study, rewritten after every trial, with the environment of each trial.
+
+In the file, the trials are called `cells` and their metrics `figures`.
+"""
 
 from __future__ import annotations
 

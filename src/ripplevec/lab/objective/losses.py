@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ripplevec.errors import InvalidValueError
+from ripplevec.graph.adjacency import RowArray
 
 Matrix = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 MAX_ASYMMETRY = 1e-6
 """Largest |a_uv − a_vu| relative to the largest weight; float32 weights may have been summed in two orders."""
@@ -68,7 +68,7 @@ def count_edges(adjacency: csr_array) -> int:
     return (int(adjacency.count_nonzero()) - int(np.count_nonzero(adjacency.diagonal()))) // 2
 
 
-def smoothness_loss(vectors: NDArray[Any], before: NDArray[Any], rows: Rows | None = None) -> float:
+def smoothness_loss(vectors: NDArray[Any], before: NDArray[Any], rows: RowArray | None = None) -> float:
     """Return L_s: the sum of squared distances between previous and current vectors of the same vertices.
 
     `rows` holds the current row of each vertex of `before`; by default the first rows.
@@ -112,7 +112,7 @@ class Objective:
         self,
         adjacency: csr_array,
         before: NDArray[Any] | None = None,
-        rows: Rows | None = None,
+        rows: RowArray | None = None,
         *,
         weights: LossWeights | None = None,
     ) -> None:
@@ -180,7 +180,7 @@ def _check_adjacency(adjacency: csr_array) -> csr_array:
     return matrix
 
 
-def _check_rows(rows: Rows, known: int, vertices: int) -> None:
+def _check_rows(rows: RowArray, known: int, vertices: int) -> None:
     if rows.shape != (known,):
         raise InvalidValueError.of("rows", f"one row for each of the {known} previous vectors", rows.tolist())
     inside = rows.size == 0 or (rows.min() >= 0 and rows.max() < vertices)
