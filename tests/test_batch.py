@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import deepcopy
 from enum import Enum, IntEnum
 from typing import Any
 
@@ -313,6 +315,39 @@ def test_dates_of_any_unit_become_seconds(frame: Any, unit: str) -> None:
         np.testing.assert_array_equal(batch.time, [86_400.0, np.nan, -2.0])
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        (np.array([1]), np.array([99]), np.array([np.nan])),
+        (np.array([1, 2]), np.array([3])),
+        ([1.5], [2]),
+        (np.array([1]), np.array([2]), None, np.array([9], np.int8)),
+        (np.array([1]), np.array([2]), np.ones(3)),
+    ],
+)
+def test_batch_constructor_with_invalid_columns_raises(columns: Any) -> None:
+    with pytest.raises(InvalidValueError):
+        Batch(*columns)
+
+
+def test_batch_from_any_of_a_batch_returns_it() -> None:
+    batch = Batch(["a"], ["b"], weight=[2.0])
+    assert Batch.from_any(batch) is batch
+
+
+def test_batch_copies_and_pickles_keep_all_columns() -> None:
+    batch = Batch([1, 2], [2, 3], [0.5, 4.0], [Op.ADD, Op.REMOVE], [7.0, np.nan])
+    for other in (deepcopy(batch), pickle.loads(pickle.dumps(batch))):
+        for name in Batch.__slots__:
+            np.testing.assert_array_equal(getattr(other, name), getattr(batch, name))
+
+
+@pytest.mark.parametrize("op", [Op.ADD, Op.REMOVE, 9])
+def test_vertices_batch_with_another_operation_raises(op: Any) -> None:
+    with pytest.raises(InvalidValueError, match=r"op: expected Op\.VERTEX or Op\.REMOVE_VERTEX"):
+        Batch.vertices(["a"], op)
+
+
 def test_columns_of_different_length_are_rejected() -> None:
     with pytest.raises(InvalidValueError, match="dst: expected 2 ids, as many as src, got '1 ids'"):
         Batch.of([1, 2], [3])
@@ -358,7 +393,7 @@ def test_arrival_with_and_without_neighbors_gives_its_rows() -> None:
         (("a", ["b"], [-1.0]), "weight"),
         (("a", [], [1.0]), "weight"),
         ((1.5, ["b"]), "vertex"),
-        ((None, []), "ids"),
+        ((None, []), "vertex"),
     ],
 )
 def test_arrival_that_is_invalid_is_named_in_the_error(arguments: tuple[Any, ...], named: str) -> None:

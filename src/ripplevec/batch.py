@@ -7,7 +7,7 @@ applied in the order given. The two vertex operations use `src` only (`dst` repe
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from os import PathLike
 from typing import Any, Protocol, TypeAlias, cast
@@ -147,39 +147,80 @@ class Op(IntEnum):
     REMOVE_VERTEX = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Batch:
     """Operations that are applied together, in order: all of them or none.
 
-    Use `Batch.of`, `Batch.from_any`, `Batch.arrival` or `Batch.vertices` to create one: they check their input. A batch
-    created by calling `Batch` directly is checked when it is applied.
+    The constructor checks its input, so every batch is valid, and code that receives a batch does not check it again.
+    Whether the vertices and edges that a batch removes exist depends on the model, which checks it.
 
     Parameters
     ----------
+    src, dst : list, array, series or Arrow array of int or str
+        Ids of the two vertices of each row. Rows with a vertex operation use `src` only.
+    weight : array_like of float, optional
+        Positive finite edge weights, from 1e-30 to 1e30. By default 1.
+    op : array_like of Op, optional
+        Operations. By default `Op.ADD`.
+    time : array_like of float or datetime64, optional
+        Times in any unit; dates are converted to seconds since 1970. NaN or NaT: the row has no time.
+
+    Attributes
+    ----------
     src : column of ids
-        Source vertex of each row.
+        Source vertex of each row. The columns are copies of the given ones and must not be modified.
     dst : column of ids
         Target vertex of each row; equal to `src` in rows with a vertex operation.
-    weight : float64 array, optional
-        Edge weight of each row. By default every weight is 1.
-    op : int8 array, optional
-        Operation of each row, a value of `Op`. By default every row adds an edge.
-    time : float64 array, optional
-        Time of each row; NaN in rows without a time. By default no row has a time.
+    weight : float64 array or None
+        Edge weight of each row. None: every weight is 1.
+    op : int8 array or None
+        Operation of each row, a value of `Op`. None: every row adds an edge.
+    time : float64 array or None
+        Time of each row; NaN in rows without a time. None: no row has a time.
+
+    Raises
+    ------
+    InvalidValueError
+        If a value cannot be used, or the columns differ in length. The message names the first bad value.
 
     Examples
     --------
     >>> from ripplevec import Batch, Op
-    >>> batch = Batch.of(["a", "e"], ["c", "d"], op=[Op.REMOVE, Op.ADD])
+    >>> batch = Batch(["a", "e"], ["c", "d"], op=[Op.REMOVE, Op.ADD])
     >>> len(batch)
     2
     """
 
     src: IdColumn
     dst: IdColumn
-    weight: NDArray[np.float64] | None = None
-    op: NDArray[np.int8] | None = None
-    time: NDArray[np.float64] | None = None
+    weight: NDArray[np.float64] | None
+    op: NDArray[np.int8] | None
+    time: NDArray[np.float64] | None
+
+    def __init__(
+        self,
+        src: IdsLike,
+        dst: IdsLike,
+        weight: ArrayLike | None = None,
+        op: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+    ) -> None:
+        source, target = id_column(src, "src"), id_column(dst, "dst")
+        length = len(source)
+        if len(target) != length:
+            raise InvalidValueError.of("dst", f"{length:,} ids, as many as src", f"{len(target):,} ids")
+        operations = None if op is None else _operation_column(op, length)
+        self._set_columns(
+            source,
+            target if operations is None else _repeat_source(source, target, operations),
+            None if weight is None else weight_column(weight, length),
+            operations,
+            None if time is None else time_column(time, length),
+        )
+
+    def _set_columns(self, *columns: Any) -> None:
+        for name, column in zip(Batch.__slots__, columns, strict=True):
+            object.__setattr__(self, name, column)
 
     def __len__(self) -> int:
         return len(self.src)
@@ -193,23 +234,17 @@ class Batch:
         op: ArrayLike | None = None,
         time: ArrayLike | None = None,
     ) -> Batch:
-        """Create a checked batch from columns. The arrays of the caller are copied.
+        """Create a batch from columns. The same as the constructor.
 
         Parameters
         ----------
-        src, dst : list, array, series or Arrow array of int or str
-            Ids of the two vertices of each row. Rows with a vertex operation use `src` only.
-        weight : array_like of float, optional
-            Positive finite edge weights, from 1e-30 to 1e30. By default 1.
-        op : array_like of Op, optional
-            Operations. By default `Op.ADD`.
-        time : array_like of float or datetime64, optional
-            Times in any unit; dates are converted to seconds since 1970. NaN or NaT: the row has no time.
+        src, dst, weight, op, time
+            See `Batch`.
 
         Returns
         -------
         Batch
-            The checked batch.
+            The batch.
 
         Raises
         ------
@@ -222,18 +257,39 @@ class Batch:
         >>> Batch.of([1, 2], [2, 3], weight=[0.5, 4.0]).weight
         array([0.5, 4. ])
         """
-        source, target = id_column(src, "src"), id_column(dst, "dst")
-        length = len(source)
-        if len(target) != length:
-            raise InvalidValueError.of("dst", f"{length:,} ids, as many as src", f"{len(target):,} ids")
-        operations = None if op is None else _operation_column(op, length)
-        return cls(
-            source,
-            target if operations is None else _repeat_source(source, target, operations),
-            None if weight is None else weight_column(weight, length),
-            operations,
-            None if time is None else time_column(time, length),
-        )
+        return cls(src, dst, weight, op, time)
+
+    @classmethod
+    def from_checked_columns(
+        cls,
+        src: IdColumn,
+        dst: IdColumn,
+        weight: NDArray[np.float64] | None = None,
+        op: NDArray[np.int8] | None = None,
+        time: NDArray[np.float64] | None = None,
+    ) -> Batch:
+        """Create a batch from columns of batches, which have been checked. They are neither checked nor copied.
+
+        Parameters
+        ----------
+        src, dst, weight, op, time
+            Columns as described under the attributes of `Batch`, of equal length.
+
+        Returns
+        -------
+        Batch
+            The batch.
+
+        Examples
+        --------
+        >>> from ripplevec import Batch
+        >>> batch = Batch.of(["a", "b"], ["b", "c"])
+        >>> len(Batch.from_checked_columns(batch.dst, batch.src))
+        2
+        """
+        batch = object.__new__(cls)
+        batch._set_columns(src, dst, weight, op, time)
+        return batch
 
     @classmethod
     def from_any(cls, edges: EdgeListLike, *, op: Op = Op.ADD, directed: bool = False) -> Batch:
@@ -249,7 +305,7 @@ class Batch:
             - a SciPy sparse matrix; every row is a vertex, and a symmetric matrix counts each edge once;
             - a pandas, polars or PyArrow table with the columns `src`, `dst` and optionally `weight`, `op`, `time`;
             - a NetworkX or igraph graph (igraph vertices by their `name`, if they have one), or PyTorch Geometric data;
-            - a `Batch`, which is checked again.
+            - a `Batch`, which is returned unchanged.
         op : Op, default Op.ADD
             Operation of rows that do not state one.
         directed : bool, default False
@@ -272,8 +328,8 @@ class Batch:
         2
         """
         source: Any = edges
-        if isinstance(source, Batch):  # may be unchecked, and kernels do not check bounds
-            return cls.of(source.src, source.dst, source.weight, source.op, source.time)
+        if isinstance(source, Batch):
+            return source
         if hasattr(source, "tocoo"):
             return _from_sparse(source, op, directed)
         if hasattr(source, "adj") and hasattr(source, "nodes"):
@@ -333,9 +389,10 @@ class Batch:
         edge_weights = None if weights is None else weight_column(weights, len(column))
         rows = max(len(column), 1)
         times = None if time is None else time_column([time] * rows, rows)
+        ids = id_column([vertex] * rows, "vertex")
         if not len(column):
-            return replace(cls.vertices([vertex]), time=times)
-        return cls(id_column([vertex] * len(column), "vertex"), column, edge_weights, time=times)
+            return cls.from_checked_columns(ids, ids, op=np.array([Op.VERTEX], np.int8), time=times)
+        return cls.from_checked_columns(ids, column, edge_weights, time=times)
 
     @classmethod
     def vertices(cls, ids: IdsLike, op: Op = Op.VERTEX) -> Batch:
@@ -356,7 +413,7 @@ class Batch:
         Raises
         ------
         InvalidValueError
-            If an id is neither an int nor a str.
+            If an id is neither an int nor a str, or `op` is not a vertex operation.
 
         Examples
         --------
@@ -364,8 +421,10 @@ class Batch:
         >>> len(Batch.vertices(["a", "b"], Op.REMOVE_VERTEX))
         2
         """
+        if op not in (Op.VERTEX, Op.REMOVE_VERTEX):
+            raise InvalidValueError.of("op", "Op.VERTEX or Op.REMOVE_VERTEX", op)
         column = id_column(ids, "ids")
-        return cls(column, column, op=np.full(len(column), op, np.int8))
+        return cls.from_checked_columns(column, column, op=np.full(len(column), op, np.int8))
 
 
 def resolve_neighbors(neighbors: IdsLike, neighbours: IdsLike | None) -> IdsLike:
@@ -566,7 +625,7 @@ def take_ids(column: IdColumn, rows: NDArray[np.int64] | slice) -> IdColumn:
 def select_rows(batch: Batch, rows: NDArray[np.int64] | slice) -> Batch:
     """Select rows of a batch, in the order given."""
     optional = (None if column is None else column[rows] for column in (batch.weight, batch.op, batch.time))
-    return Batch(take_ids(batch.src, rows), take_ids(batch.dst, rows), *optional)  # type: ignore[arg-type]
+    return Batch.from_checked_columns(take_ids(batch.src, rows), take_ids(batch.dst, rows), *optional)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------- edge lists of other libraries
@@ -666,4 +725,5 @@ def _prepend_vertices(ids: IdsLike, edges: Batch) -> Batch:
     vertices = Batch.vertices(ids)
     weight = None if edges.weight is None else np.concatenate([np.ones(len(vertices)), edges.weight])
     op = np.repeat(np.array([Op.VERTEX, Op.ADD], np.int8), [len(vertices), len(edges)])
-    return Batch(concat_ids(vertices.src, edges.src), concat_ids(vertices.dst, edges.dst), weight, op)
+    src, dst = concat_ids(vertices.src, edges.src), concat_ids(vertices.dst, edges.dst)
+    return Batch.from_checked_columns(src, dst, weight, op)

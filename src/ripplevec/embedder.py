@@ -31,6 +31,7 @@ from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.engine.engine import Engine
 from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
 from ripplevec.errors import FormatError, InvalidValueError, StateError, UnknownVertexError
+from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.graph import unit_weights
 from ripplevec.parameters import (
     DuplicatePolicy,
@@ -206,6 +207,7 @@ class Embedder:
         batch = Batch.from_any(edges, directed=self.directed)
         parameters = self._validated_parameters()
         engine = self._create_engine(parameters)
+        check_batch(engine.graph_lookup, batch)
         engine.start(batch, progress)
         with self._lock.exclude_writers():
             self._replace_attributes(_active_parameters=parameters, _engine=engine)
@@ -411,7 +413,7 @@ class Embedder:
             attainable: dict[Any, float] = {}  # depends on the graph, which an anchor does not change
             before = _spectrum_shares(self._engine, attainable) if gap else []
             moved = self._update_copy(lambda engine: engine.anchor()) if possible else np.empty(0, np.int64)
-            anchored = self._engine.anchors > anchors_before  # False if the result was refused
+            anchored = self._engine.anchors > anchors_before  # False if the anchor found no usable vectors
             changes = self._engine.build_changes(BatchOutcome(moved, self._engine.next_arrival, [], anchored))
             if gap:
                 changes.spectrum = [before, _spectrum_shares(self._engine, attainable)]
@@ -907,7 +909,7 @@ class Embedder:
             raise FormatError(f"{directory}: not a saved model of this version ({error}). {RESTORE_HINT}") from error
         return model
 
-    # ------------------------------------------------------------------ scikit-learn interface
+    # ------------------------------------------------------------------ scikit-learn interface and pickling
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of the model.
@@ -1000,6 +1002,7 @@ class Embedder:
 
     def _apply(self, batch: Batch) -> Changes:
         with self._lock.exclude_writers():
+            check_batch(self._engine.graph_lookup, batch)
             outcome = self._apply_to_engine(batch)  # may replace self._engine
             changes = self._engine.build_changes(outcome)
             self._engine.warn_self_loops()

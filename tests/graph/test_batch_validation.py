@@ -25,6 +25,7 @@ def create_batch(rows: list[tuple[Any, Any, Op]]) -> Batch:
 
 def apply(graph: Graph, one: Batch) -> RipplevecError | None:
     try:
+        check_batch(graph, one)
         list(graph.apply(one))
     except RipplevecError as error:
         return error
@@ -146,7 +147,7 @@ def test_check_batch_remote_graph_raises_the_same_message(rows: Any) -> None:
     graph = Graph()
     list(graph.apply(Batch.of([0, "a"], [1, 2])))
     with pytest.raises(RipplevecError) as local:
-        list(graph.apply(create_batch(rows)))
+        check_batch(graph, create_batch(rows))
     with pytest.raises(type(local.value)) as remote:
         check_batch(RemoteGraphStub(graph), create_batch(rows))
     assert str(remote.value) == str(local.value)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, Op
 from ripplevec.errors import RipplevecError, SelfLoopWarning, UnknownEdgeError, UnknownVertexError
+from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.graph import Graph, GraphDelta, merge_deltas
 
 pytestmark = pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
@@ -77,6 +78,7 @@ def edges(*pairs: tuple[Id, ...]) -> Batch:
 
 
 def apply(graph: Graph, batch: Batch, one_by_one: bool = False) -> list[GraphDelta]:
+    check_batch(graph, batch)  # as every model does first
     return list(graph.apply(batch, one_by_one=one_by_one))
 
 

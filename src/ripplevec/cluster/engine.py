@@ -30,7 +30,7 @@ from ripplevec.cluster.transport import Transport
 from ripplevec.engine.state_validation import check_shards
 from ripplevec.errors import SelfLoopWarning
 from ripplevec.graph.adjacency import RowArray
-from ripplevec.graph.batch_validation import bound_growth, check_batch
+from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.graph.graph import strip_prefix, unit_weights
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import CorrectionError
@@ -78,7 +78,6 @@ class ClusterEngine(DriverReads):
 
     def start(self, batch: Batch, progress: Progress | None = None) -> None:
         """Apply a batch as the initial graph and embed it from scratch."""
-        check_batch(self.graph_lookup, batch)
         self.run_atomically(partial(ClusterEngine._apply_start, batch=batch, progress=progress))
 
     def _apply_start(self, batch: Batch, progress: Progress | None) -> None:
@@ -89,8 +88,7 @@ class ClusterEngine(DriverReads):
         self._record_size()
 
     def apply(self, batch: Batch) -> BatchOutcome:
-        """Apply a batch: all of it, or none of it if it is invalid."""
-        check_batch(self.graph_lookup, batch)
+        """Apply a batch that `check_batch` accepts."""
         return self.run_atomically(partial(ClusterEngine._apply, batch=batch))
 
     def prepare_correction(self, batch: Batch) -> None:

@@ -1,4 +1,4 @@
-"""Maintenance of a state directory: inspect and verify it, and cut off batches that cannot be recovered."""
+"""Maintenance of a state directory: inspect it, verify it, and discard batches that cannot be recovered."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ from ripplevec.durability.session_model import SessionModel, create_model
 from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SnapshotStore
 from ripplevec.errors import FormatError, RipplevecError
 from ripplevec.util.checked_directory import fsync_directory, remove_path
+
+
+class TruncationResult(NamedTuple):
+    """Result of discarding the batches that cannot be recovered."""
+
+    last: int  # sequence number of the last remaining batch; 0 if none is left
+    lost: int  # number of batches discarded
+    notes: list[str]  # about the files that were replaced or not used
 
 
 def inspect_directory(directory: Path) -> dict[str, Any]:
@@ -57,6 +65,21 @@ def verify_directory(directory: Path) -> dict[str, Any]:
     return {"directory": str(directory), "faults": faults, "sequence": sequence, "digest": digest}
 
 
+def truncate_state(directory: Path) -> TruncationResult:
+    """Discard the batches that cannot be recovered; all of them if the journal is missing or empty."""
+    path = directory / JOURNAL_FILE
+    journal_database.finish_replacement(path)
+    if not path.exists() or not path.stat().st_size:
+        return _discard_everything(directory)
+    with closing(Journal(path, tolerate_damage=True)) as journal:
+        snapshots, metadata = SnapshotStore(directory / SNAPSHOTS_DIRECTORY), journal.metadata
+        _, report = recover(journal, snapshots, lambda: create_model(metadata), tolerate_damage=True)
+        if not journal.is_intact():
+            damaged = journal.truncate(journal.last)
+            report.note(f"{path}: rewrote the journal, whose pages were inconsistent; kept as {damaged.name}")
+        return TruncationResult(journal.last, report.lost, report.notes)
+
+
 def _replay(journal: Journal, snapshots: SnapshotStore, faults: list[str]) -> SessionModel:
     """Replay all batches from the oldest state available and compare the model with every snapshot on the way."""
     model = create_model(journal.metadata) if journal.first == 1 else None
@@ -78,7 +101,7 @@ def _replay(journal: Journal, snapshots: SnapshotStore, faults: list[str]) -> Se
         if row.entry is None:
             break
         try:
-            model.apply_batch(row.entry.batch)
+            model.replay_batch(row.entry.batch)
         except RipplevecError as error:
             faults.append(f"batch {row.sequence:,} cannot be applied ({error})")
             break
@@ -92,29 +115,6 @@ def _replay(journal: Journal, snapshots: SnapshotStore, faults: list[str]) -> Se
 def _journal_bytes(path: Path) -> int:
     files = (path, journal_database.wal_path(path))
     return sum(file.stat().st_size for file in files if file.exists())
-
-
-class TruncationResult(NamedTuple):
-    """Last remaining batch, number of batches lost, and notes about the files that were replaced or not used."""
-
-    last: int
-    lost: int
-    notes: list[str]
-
-
-def truncate_state(directory: Path) -> TruncationResult:
-    """Discard the batches that cannot be recovered; all of them if the journal is missing or empty."""
-    path = directory / JOURNAL_FILE
-    journal_database.finish_replacement(path)
-    if not path.exists() or not path.stat().st_size:
-        return _discard_everything(directory)
-    with closing(Journal(path, tolerate_damage=True)) as journal:
-        snapshots, metadata = SnapshotStore(directory / SNAPSHOTS_DIRECTORY), journal.metadata
-        _, report = recover(journal, snapshots, lambda: create_model(metadata), tolerate_damage=True)
-        if not journal.is_intact():
-            damaged = journal.truncate(journal.last)
-            report.note(f"{path}: rewrote the journal, whose pages were inconsistent; kept as {damaged.name}")
-        return TruncationResult(journal.last, report.lost, report.notes)
 
 
 def _discard_everything(directory: Path) -> TruncationResult:

@@ -89,6 +89,24 @@ def recover(
     return model, report
 
 
+def load_snapshot(snapshots: SnapshotStore, sequence: int, make_model: Callable[[], SessionModel]) -> SessionModel:
+    """Load the model of one snapshot and check its digest; raise `FormatError` if the snapshot is damaged."""
+    try:
+        snapshot = snapshots.read(sequence)
+    except OSError as error:  # the snapshot itself may be good
+        raise StateError(f"{snapshots.path(sequence)}: could not be read ({error}). Try again.") from error
+    model = make_model()
+    try:
+        model.engine.restore(snapshot.arrays)
+    except MALFORMED_STATE_ERRORS as error:
+        raise FormatError(f"not a snapshot of this version ({error})") from error
+    if model.sequence != sequence:
+        raise FormatError(f"expected the state after batch {sequence:,}, got that after batch {model.sequence:,}")
+    if (digest := model.digest()) != snapshot.digest:
+        raise FormatError(f"expected digest {snapshot.digest}, got {digest}")
+    return model
+
+
 def _restore_and_replay(
     journal: Journal,
     snapshots: SnapshotStore,
@@ -118,7 +136,7 @@ def _restore_and_replay(
 def _apply_row(journal: Journal, model: SessionModel, row: JournalRow) -> Changes:
     """Apply a batch of the journal; one that cannot be applied was not written by a session."""
     try:
-        return model.apply_batch(row.entry.batch)  # type: ignore[union-attr]  # the caller has checked
+        return model.replay_batch(row.entry.batch)  # type: ignore[union-attr]  # the caller has checked
     except RipplevecError as error:
         raise FormatError(
             f"{journal.path}: batch {row.sequence:,} cannot be applied ({error}). Restore the directory from a backup."
@@ -174,24 +192,6 @@ def _load_newest_snapshot(
 def _quarantine_snapshot(snapshots: SnapshotStore, sequence: int, reason: str, report: RecoveryReport) -> None:
     damaged = snapshots.quarantine(sequence)
     report.note(f"{snapshots.path(sequence)}: snapshot not used: {reason}; kept as {damaged.name}")
-
-
-def load_snapshot(snapshots: SnapshotStore, sequence: int, make_model: Callable[[], SessionModel]) -> SessionModel:
-    """Load the model of one snapshot and check its digest; raise `FormatError` if the snapshot is damaged."""
-    try:
-        snapshot = snapshots.read(sequence)
-    except OSError as error:  # the snapshot itself may be good
-        raise StateError(f"{snapshots.path(sequence)}: could not be read ({error}). Try again.") from error
-    model = make_model()
-    try:
-        model.engine.restore(snapshot.arrays)
-    except MALFORMED_STATE_ERRORS as error:
-        raise FormatError(f"not a snapshot of this version ({error})") from error
-    if model.sequence != sequence:
-        raise FormatError(f"expected the state after batch {sequence:,}, got that after batch {model.sequence:,}")
-    if (digest := model.digest()) != snapshot.digest:
-        raise FormatError(f"expected digest {snapshot.digest}, got {digest}")
-    return model
 
 
 def _truncate_damaged_tail(

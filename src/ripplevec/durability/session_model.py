@@ -1,4 +1,4 @@
-"""Model of a session: an embedder that any thread may read and only the session may change."""
+"""Model of a session, an embedder that only the session may change, and the saved settings it is created from."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ripplevec.batch import Batch
 from ripplevec.changes import Changes
 from ripplevec.embedder import Embedder
 from ripplevec.errors import InvalidValueError, StateError
+from ripplevec.graph.batch_validation import check_batch
 from ripplevec.parameters import Parameters
 
 ANCHOR_LAG = 0.02
@@ -41,10 +42,15 @@ class SessionModel(Embedder):
     _recovery_hint = "Open the directory again: everything that was acknowledged is in it"
 
     def apply_batch(self, batch: Batch) -> Changes:
-        """Apply a batch that is already on disk; readers are not blocked while its changes are collected."""
+        """Apply a batch that `check_batch` accepted; readers are not blocked while its changes are collected."""
         with self._lock.exclude_writers():
             outcome = self._apply_to_engine(batch)  # may replace the engine
             return self._engine.build_changes(outcome)
+
+    def replay_batch(self, batch: Batch) -> Changes:
+        """Check a batch read from the journal against the state, then apply it."""
+        check_batch(self._engine.graph_lookup, batch)
+        return self.apply_batch(batch)
 
     def warn_self_loops(self) -> None:
         """Warn once that self-loops are ignored."""
@@ -55,10 +61,10 @@ class SessionModel(Embedder):
         with self._lock.reading():
             return self._engine.empty_changes(sequence)
 
-    def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
+    def _raise_read_only(self, *arguments: Any, **options: Any) -> NoReturn:
         raise StateError("the model of a session is read-only: expected a read. To change it, use session.apply(…).")
 
-    fit = partial_fit = add_vertex = remove_edges = remove_vertex = anchor = set_params = _refuse
+    fit = partial_fit = add_vertex = remove_edges = remove_vertex = anchor = set_params = _raise_read_only
 
 
 def build_metadata(

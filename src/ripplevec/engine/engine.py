@@ -21,7 +21,7 @@ from ripplevec.engine.digest import LocalDigestSource, StateSnapshot, compute_di
 from ripplevec.engine.reads import EngineReads
 from ripplevec.engine.state_validation import check_state
 from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray
-from ripplevec.graph.batch_validation import bound_growth, check_batch
+from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.graph.graph import Graph, GraphDelta, merge_deltas, strip_prefix
 from ripplevec.rules.anchor import CorrectionError, PreparedCorrection
 from ripplevec.rules.background_anchor import BackgroundAnchor
@@ -72,7 +72,7 @@ class Engine(EngineReads, EngineCounters):
         self._record_size()
 
     def apply(self, batch: Batch) -> BatchOutcome:
-        """Apply a batch: all of it, or none of it if it is invalid. Readers must be excluded."""
+        """Apply a batch that `check_batch` accepts. Readers must be excluded."""
         outcome = self.apply_prepared(batch, self.prepare_correction(batch))
         self.start_pending_anchor()
         return outcome
@@ -85,7 +85,6 @@ class Engine(EngineReads, EngineCounters):
         pending = self.pending_anchor
         if pending is None or not self._adopts(pending):
             return None
-        check_batch(self.graph, batch)
         self.update_incomplete = True  # the correction is consumed and cannot be prepared twice
         try:
             prepared = pending.prepare(cast(RippleRule, self.rule), self.store, self.change_threshold)
@@ -150,6 +149,22 @@ class Engine(EngineReads, EngineCounters):
         self.update_incomplete = False
         return row
 
+    def anchor(self) -> RowArray:
+        """Correct all vectors, or compute the start of a model that began empty; return the moved rows."""
+        self.pending_anchor = None  # superseded by this anchor
+        try:
+            if self.rule.ready:
+                moved = self.rule.anchor(self.store, self.sequence, self.change_threshold)
+            else:
+                self.rule.start(self.store)
+                moved = np.flatnonzero(self.store.placed)
+        except CorrectionError as error:
+            moved = self._record_refused_anchor(error)
+        else:
+            self._record_anchor()
+        self._record_size()
+        return moved
+
     def may_trigger_anchor(self, batch: Batch) -> bool:
         """Return whether a batch may make an anchor due that is computed before the batch is complete."""
         if (self.ready and self._anchors_in_background()) or (
@@ -178,86 +193,6 @@ class Engine(EngineReads, EngineCounters):
     def warn_self_loops(self) -> None:
         """Warn about ignored self-loops, once. Call it after the update: a warning filter may raise an error."""
         self.graph.warn_self_loops()
-
-    def _graph_steps(self, batch: Batch) -> Iterable[GraphDelta]:
-        """Check a batch and return its steps, applied to the graph as they are iterated.
-
-        With edge aging, the last step removes the expired edges.
-        """
-        if self.aging is not None:
-            return self.aging.apply(self.graph, batch)
-        return self.graph.apply(batch, one_by_one=self.rule.one_by_one)
-
-    def _count_events(self, batch: Batch) -> int:
-        """Return the number of events of an applied batch. An expired edge is an event too."""
-        return len(batch) + (0 if self.aging is None else self.aging.expired_count)
-
-    def _record_size(self) -> None:
-        super()._record_size()
-        effective_edges = self.graph.adjacency.weight_scale.effective_edges  # decayed edges do not count in full
-        self.edges_at_anchor = int(min(self.edges_at_anchor, effective_edges))
-
-    def _adopts(self, pending: BackgroundAnchor) -> bool:
-        """Return whether the next batch adopts a pending anchor."""
-        return self.events >= pending.until or self.growth >= MAX_PENDING_GROWTH * self.anchor_growth
-
-    def _anchors_in_background(self) -> bool:
-        return self.anchor_lag > 0 and isinstance(self.rule, RippleRule)
-
-    def _anchor_or_schedule(self) -> RowArray | None:
-        """Run an anchor now and return the moved rows, or schedule one in the background and return None."""
-        if not (self.rule.ready and self._anchors_in_background()):
-            return self.anchor()
-        lag = max(1, ceil(self.anchor_lag * (len(self) + self.edges)))  # allows time in proportion to the work
-        self.pending_anchor = BackgroundAnchor(self.sequence, self.events + lag)
-        self._record_size()
-        return None
-
-    def anchor(self) -> RowArray:
-        """Correct all vectors, or compute the start of a model that began empty; return the moved rows."""
-        self.pending_anchor = None  # superseded by this anchor
-        try:
-            if self.rule.ready:
-                moved = self.rule.anchor(self.store, self.sequence, self.change_threshold)
-            else:
-                self.rule.start(self.store)
-                moved = np.flatnonzero(self.store.placed)
-        except CorrectionError as error:
-            moved = self._record_refused_anchor(error)
-        else:
-            self._record_anchor()
-        self._record_size()
-        return moved
-
-    def _update_vectors(self, steps: Iterable[GraphDelta], first_new: int) -> tuple[RowArray, list[Id], int]:
-        """Run the rule after each step or after all; return moved rows, removed ids and the number of changed edges."""
-        if not self.rule.one_by_one:
-            deltas = [self.store.apply_delta(delta) for delta in steps]
-            delta = self._merge_steps(deltas, first_new)
-            return self.rule.apply(self.store, delta, self.sequence + 1), delta.removed_ids, _count_changed_edges(delta)
-        moved: list[RowArray] = [np.empty(0, np.int64)]
-        removed: list[Id] = []
-        edges = 0
-        for delta in steps:
-            moved.append(self.rule.apply(self.store, self.store.apply_delta(delta), self.sequence + 1))
-            removed += delta.removed_ids
-            edges += _count_changed_edges(delta)
-        rows = np.unique(np.concatenate(moved))
-        return rows[self.graph.arrival[rows] >= 0], self._without_readded(removed), edges
-
-    def _without_readded(self, removed: list[Id]) -> list[Id]:
-        """Drop removed ids that the batch has added again."""
-        return [vertex for vertex in removed if vertex not in self.graph.ids]
-
-    def _merge_steps(self, steps: list[GraphDelta], first_new: int) -> GraphDelta:
-        """Merge the steps, without vertices that arrived and were removed again."""
-        delta = merge_deltas(steps)
-        if not delta.vacated_rows.size:
-            return delta
-        rows = np.unique(delta.arrived)
-        rows = rows[self.graph.arrival[rows] >= first_new]
-        arrived = rows[np.argsort(self.graph.arrival[rows], kind="stable")]
-        return delta._replace(arrived=arrived, removed_ids=self._without_readded(delta.removed_ids))
 
     def count_connected(self) -> int:
         """Return the number of vertices that have edges."""
@@ -301,20 +236,6 @@ class Engine(EngineReads, EngineCounters):
         adjacency = self.graph.adjacency
         return StateSnapshot(self._copy_arrays(), pending, directed=adjacency.directed, duplicates=adjacency.duplicates)
 
-    def _copy_arrays(self) -> dict[str, NDArray[Any]]:
-        """Copy the state, except for a pending anchor, to plain arrays."""
-        rows = self.graph.row_count
-        rule = self.rule.state()
-        aging = {} if self.aging is None else self.aging.state()
-        return {
-            **{f"graph_{name}": array for name, array in self.graph.state().items()},
-            **{f"rule_{name}": array for name, array in rule.items()},
-            **{f"memory_{name}": array for name, array in aging.items()},  # saved name of edge aging
-            "vectors": self.store.vectors[:rows].copy(),
-            "placed": self.store.placed[:rows].copy(),
-            "counters": np.array(list(self.counters().values())),
-        }
-
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Replace the state by arrays that `state` returned, after checking them."""
         adjacency = self.graph.adjacency
@@ -337,6 +258,84 @@ class Engine(EngineReads, EngineCounters):
             BackgroundAnchor.from_state(pending, cast(RippleRule, self.rule), self.store) if pending else None
         )
         self.growth_slack = 0.0
+
+    def _graph_steps(self, batch: Batch) -> Iterable[GraphDelta]:
+        """Return the steps of a batch, applied to the graph as they are iterated.
+
+        With edge aging, the last step removes the expired edges.
+        """
+        if self.aging is not None:
+            return self.aging.apply(self.graph, batch)
+        return self.graph.apply(batch, one_by_one=self.rule.one_by_one)
+
+    def _update_vectors(self, steps: Iterable[GraphDelta], first_new: int) -> tuple[RowArray, list[Id], int]:
+        """Run the rule after each step or after all; return moved rows, removed ids and the number of changed edges."""
+        if not self.rule.one_by_one:
+            deltas = [self.store.apply_delta(delta) for delta in steps]
+            delta = self._merge_steps(deltas, first_new)
+            return self.rule.apply(self.store, delta, self.sequence + 1), delta.removed_ids, _count_changed_edges(delta)
+        moved: list[RowArray] = [np.empty(0, np.int64)]
+        removed: list[Id] = []
+        edges = 0
+        for delta in steps:
+            moved.append(self.rule.apply(self.store, self.store.apply_delta(delta), self.sequence + 1))
+            removed += delta.removed_ids
+            edges += _count_changed_edges(delta)
+        rows = np.unique(np.concatenate(moved))
+        return rows[self.graph.arrival[rows] >= 0], self._without_readded(removed), edges
+
+    def _merge_steps(self, steps: list[GraphDelta], first_new: int) -> GraphDelta:
+        """Merge the steps, without vertices that arrived and were removed again."""
+        delta = merge_deltas(steps)
+        if not delta.vacated_rows.size:
+            return delta
+        rows = np.unique(delta.arrived)
+        rows = rows[self.graph.arrival[rows] >= first_new]
+        arrived = rows[np.argsort(self.graph.arrival[rows], kind="stable")]
+        return delta._replace(arrived=arrived, removed_ids=self._without_readded(delta.removed_ids))
+
+    def _without_readded(self, removed: list[Id]) -> list[Id]:
+        """Drop removed ids that the batch has added again."""
+        return [vertex for vertex in removed if vertex not in self.graph.ids]
+
+    def _anchor_or_schedule(self) -> RowArray | None:
+        """Run an anchor now and return the moved rows, or schedule one in the background and return None."""
+        if not (self.rule.ready and self._anchors_in_background()):
+            return self.anchor()
+        lag = max(1, ceil(self.anchor_lag * (len(self) + self.edges)))  # allows time in proportion to the work
+        self.pending_anchor = BackgroundAnchor(self.sequence, self.events + lag)
+        self._record_size()
+        return None
+
+    def _anchors_in_background(self) -> bool:
+        return self.anchor_lag > 0 and isinstance(self.rule, RippleRule)
+
+    def _adopts(self, pending: BackgroundAnchor) -> bool:
+        """Return whether the next batch adopts a pending anchor."""
+        return self.events >= pending.until or self.growth >= MAX_PENDING_GROWTH * self.anchor_growth
+
+    def _count_events(self, batch: Batch) -> int:
+        """Return the number of events of an applied batch. An expired edge is an event too."""
+        return len(batch) + (0 if self.aging is None else self.aging.expired_count)
+
+    def _record_size(self) -> None:
+        super()._record_size()
+        effective_edges = self.graph.adjacency.weight_scale.effective_edges  # decayed edges do not count in full
+        self.edges_at_anchor = int(min(self.edges_at_anchor, effective_edges))
+
+    def _copy_arrays(self) -> dict[str, NDArray[Any]]:
+        """Copy the state, except for a pending anchor, to plain arrays."""
+        rows = self.graph.row_count
+        rule = self.rule.state()
+        aging = {} if self.aging is None else self.aging.state()
+        return {
+            **{f"graph_{name}": array for name, array in self.graph.state().items()},
+            **{f"rule_{name}": array for name, array in rule.items()},
+            **{f"memory_{name}": array for name, array in aging.items()},  # saved name of edge aging
+            "vectors": self.store.vectors[:rows].copy(),
+            "placed": self.store.placed[:rows].copy(),
+            "counters": np.array(list(self.counters().values())),
+        }
 
 
 def _union_of_live_rows(first: RowArray, second: RowArray, graph: Graph) -> RowArray:

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, take_ids
 from ripplevec.errors import RipplevecError, SelfLoopWarning, UnknownVertexError
 from ripplevec.graph.adjacency import Adjacency, RowArray
-from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.id_table import IdTable
 
 _NO_ROWS = np.empty(0, np.int64)
 _NO_PAIRS = np.empty((0, 2), np.int64)
+_SMALL_BATCH = 256
+_ADD_OPS, _UNIT_WEIGHTS = np.zeros(_SMALL_BATCH, np.int8), np.ones(_SMALL_BATCH, np.float32)
 
 
 class GraphDelta(NamedTuple):
@@ -64,33 +65,17 @@ class Graph:
         """Number of rows ever used; every vertex has a row below this."""
         return self.ids.row_count
 
+    @property
+    def directed(self) -> bool:
+        """Whether edges have a direction."""
+        return self.adjacency.directed
+
     def rows_of(self, column: IdColumn) -> RowArray:
         """Return the rows of vertices; raise `UnknownVertexError` with the ids that are not in the graph."""
         rows = self.ids.find_rows(column)
         if rows.size and rows.min() < 0:
             raise UnknownVertexError(ids_to_list(take_ids(column, np.flatnonzero(rows < 0))))
         return rows
-
-    @property
-    def directed(self) -> bool:
-        """Whether edges have a direction."""
-        return self.adjacency.directed
-
-    def prefetch_batch(self, batch: Batch) -> None:
-        """Do nothing: a local graph answers `has_vertex` and `has_edge` without fetching anything."""
-
-    def has_vertex(self, vertex: Id) -> bool:
-        """Return whether a vertex exists."""
-        return vertex in self.ids
-
-    def has_edge(self, src: Id, dst: Id) -> bool:
-        """Return whether an edge exists (from src to dst if directed), or may have existed and expired."""
-        rows = self.ids.find_row(src), self.ids.find_row(dst)
-        return min(rows) >= 0 and (self.edges_expire or self.adjacency.has_edge(*rows))
-
-    def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
-        """Return, for each pair of rows, whether an edge exists, or may have existed and expired."""
-        return np.ones(src.size, np.bool_) if self.edges_expire else self.adjacency.has_edges(src, dst)
 
     def rows_by_arrival(self, wanted: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None) -> RowArray:
         """Return the rows of vertices in order of arrival: all, or those whose arrival numbers satisfy `wanted`."""
@@ -109,18 +94,86 @@ class Graph:
             return self.adjacency, None
         return self.adjacency.reorder(order), order
 
-    def apply(self, batch: Batch, *, one_by_one: bool = False) -> Iterable[GraphDelta]:
-        """Validate a whole batch, then apply it in order, step by step (one step per arrival with `one_by_one`).
+    def prefetch_batch(self, batch: Batch) -> None:
+        """Do nothing: a local graph answers `has_vertex` and `has_edge` without fetching anything."""
 
-        The batch is validated by the call itself, so an invalid batch changes nothing. Each step is applied when the
-        iterator reaches it; the caller must exhaust the iterator.
+    def has_vertex(self, vertex: Id) -> bool:
+        """Return whether a vertex exists."""
+        return vertex in self.ids
+
+    def has_edge(self, src: Id, dst: Id) -> bool:
+        """Return whether an edge exists (from src to dst if directed), or may have existed and expired."""
+        rows = self.ids.find_row(src), self.ids.find_row(dst)
+        return min(rows) >= 0 and (self.edges_expire or self.adjacency.has_edge(*rows))
+
+    def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
+        """Return, for each pair of rows, whether an edge exists, or may have existed and expired."""
+        return np.ones(src.size, np.bool_) if self.edges_expire else self.adjacency.has_edges(src, dst)
+
+    def apply(self, batch: Batch, *, one_by_one: bool = False) -> Iterable[GraphDelta]:
+        """Apply a batch in order, step by step (one step per arrival with `one_by_one`).
+
+        The batch must be applicable: `check_batch` raises otherwise. Each step is applied when the iterator reaches it;
+        the caller must exhaust the iterator.
         """
         weight = unit_weights(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
         if batch.op is None:
             edges = batch.src, batch.dst, _add_ops(len(batch)), weight
             return self._apply_arrivals(*edges) if one_by_one else self._apply_at_once(*edges)
-        check_batch(self, batch)
         return self._apply_ops(batch, batch.op, weight, one_by_one)
+
+    def remove_edges(self, pairs: NDArray[np.int64]) -> GraphDelta:
+        """Remove edges between rows, in order."""
+        return self._apply_rows(_NO_ROWS, np.full(len(pairs), Op.REMOVE, np.int8), pairs, unit_weights(len(pairs)))
+
+    def warn_self_loops(self) -> None:
+        """Warn once if self-loops were ignored.
+
+        Call it after the update is complete: a warning filter may turn the warning into an error.
+        """
+        if self.adjacency.self_loop_count and not self._warned:
+            self._warned = True
+            warnings.warn("Self-loops are ignored (further warnings suppressed).", SelfLoopWarning, stacklevel=4)
+
+    def check(self, *, whole: bool = True) -> None:
+        """Check internal invariants; raise if one fails.
+
+        With `whole=False` (a shard) the other endpoints of edges may be elsewhere.
+        """
+        self.adjacency.check(whole=whole)
+        alive = np.flatnonzero(self.arrival >= 0)
+        if alive.size != len(self.ids) or (self.ids.find_rows(self.ids.to_column(alive)) != alive).any():
+            raise RipplevecError("The graph is damaged: ids and rows do not match.")
+        if (self.arrival[np.flatnonzero(self.adjacency.links.degree)] < 0).any():
+            raise RipplevecError("The graph is damaged: a free row has edges.")
+
+    def copy(self) -> Graph:
+        """Return an independent copy."""
+        other = Graph(directed=self.adjacency.directed, duplicates=self.adjacency.duplicates)
+        other.ids, other.adjacency = self.ids.copy(), self.adjacency.copy()
+        other.next_arrival, other.edges_expire, other._warned = self.next_arrival, self.edges_expire, self._warned
+        return other
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return the complete state as plain arrays; a graph restored by `from_state` continues identically."""
+        rows = self.row_count
+        ids = {f"ids_{name}": array for name, array in self.ids.state().items()}
+        edges = {f"edges_{name}": array for name, array in self.adjacency.to_packed().items()}
+        for name in ("edges_degree", "edges_strength", "edges_in_strength"):
+            if name in edges:
+                edges[name] = edges[name][:rows]
+        return {**ids, **edges, "arrival": self.arrival[:rows].copy(), "next_arrival": np.array(self.next_arrival)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, NDArray[Any]], *, directed: bool, duplicates: str) -> Graph:
+        """Restore a graph from its `state`."""
+        self = cls(directed=directed, duplicates=duplicates)
+        self.ids = IdTable.from_state(strip_prefix("ids_", state))
+        self.adjacency = Adjacency.from_packed(strip_prefix("edges_", state), directed=directed, duplicates=duplicates)
+        self.adjacency.ensure_rows(self.ids.row_count)
+        self.arrival[: state["arrival"].size] = state["arrival"]
+        self.next_arrival = int(state["next_arrival"])
+        return self
 
     def _apply_ops(
         self, batch: Batch, op: NDArray[np.int8], weight: NDArray[np.float32], one_by_one: bool
@@ -181,24 +234,19 @@ class Graph:
         self._assign_arrival_numbers(arrived)
         return pairs, arrived
 
+    def _assign_arrival_numbers(self, arrived: RowArray) -> None:
+        """Assign arrival numbers to new vertices; a number is never reused."""
+        if not arrived.size:
+            return
+        self.adjacency.ensure_rows(self.ids.row_count)
+        self.arrival[arrived] = np.arange(self.next_arrival, self.next_arrival + arrived.size)
+        self.next_arrival += arrived.size
+
     def _apply_rows(
         self, arrived: RowArray, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]
     ) -> GraphDelta:
         changed_share = self.adjacency.apply(op, pairs, weight)
         return GraphDelta(arrived, pairs, self.arrival[pairs], changed_share, _NO_ROWS, [])
-
-    def remove_edges(self, pairs: NDArray[np.int64]) -> GraphDelta:
-        """Remove edges between rows, in order."""
-        return self._apply_rows(_NO_ROWS, np.full(len(pairs), Op.REMOVE, np.int8), pairs, unit_weights(len(pairs)))
-
-    def warn_self_loops(self) -> None:
-        """Warn once if self-loops were ignored.
-
-        Call it after the update is complete: a warning filter may turn the warning into an error.
-        """
-        if self.adjacency.self_loop_count and not self._warned:
-            self._warned = True
-            warnings.warn("Self-loops are ignored (further warnings suppressed).", SelfLoopWarning, stacklevel=4)
 
     def _remove_vertex(self, vertex: IdColumn) -> GraphDelta:
         """Remove the vertex of a column with one id, and its edges."""
@@ -211,63 +259,6 @@ class Graph:
         changed_share = np.stack([lost_share, np.zeros_like(lost_share)], axis=1)
         return GraphDelta(_NO_ROWS, pairs, arrival_numbers, changed_share, rows, ids_to_list(vertex))
 
-    def _assign_arrival_numbers(self, arrived: RowArray) -> None:
-        """Assign arrival numbers to new vertices; a number is never reused."""
-        if not arrived.size:
-            return
-        self.adjacency.ensure_rows(self.ids.row_count)
-        self.arrival[arrived] = np.arange(self.next_arrival, self.next_arrival + arrived.size)
-        self.next_arrival += arrived.size
-
-    def check(self, *, whole: bool = True) -> None:
-        """Check internal invariants; raise if one fails.
-
-        With `whole=False` (a shard) the other endpoints of edges may be elsewhere.
-        """
-        self.adjacency.check(whole=whole)
-        alive = np.flatnonzero(self.arrival >= 0)
-        if alive.size != len(self.ids) or (self.ids.find_rows(self.ids.to_column(alive)) != alive).any():
-            raise RipplevecError("The graph is damaged: ids and rows do not match.")
-        if (self.arrival[np.flatnonzero(self.adjacency.links.degree)] < 0).any():
-            raise RipplevecError("The graph is damaged: a free row has edges.")
-
-    def copy(self) -> Graph:
-        """Return an independent copy."""
-        other = Graph(directed=self.adjacency.directed, duplicates=self.adjacency.duplicates)
-        other.ids, other.adjacency = self.ids.copy(), self.adjacency.copy()
-        other.next_arrival, other.edges_expire, other._warned = self.next_arrival, self.edges_expire, self._warned
-        return other
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return the complete state as plain arrays; a graph restored by `from_state` continues identically."""
-        rows = self.row_count
-        ids = {f"ids_{name}": array for name, array in self.ids.state().items()}
-        edges = {f"edges_{name}": array for name, array in self.adjacency.to_packed().items()}
-        for name in ("edges_degree", "edges_strength", "edges_in_strength"):
-            if name in edges:
-                edges[name] = edges[name][:rows]
-        return {**ids, **edges, "arrival": self.arrival[:rows].copy(), "next_arrival": np.array(self.next_arrival)}
-
-    @classmethod
-    def from_state(cls, state: dict[str, NDArray[Any]], *, directed: bool, duplicates: str) -> Graph:
-        """Restore a graph from its `state`."""
-        self = cls(directed=directed, duplicates=duplicates)
-        self.ids = IdTable.from_state(strip_prefix("ids_", state))
-        self.adjacency = Adjacency.from_packed(strip_prefix("edges_", state), directed=directed, duplicates=duplicates)
-        self.adjacency.ensure_rows(self.ids.row_count)
-        self.arrival[: state["arrival"].size] = state["arrival"]
-        self.next_arrival = int(state["next_arrival"])
-        return self
-
-
-_SMALL_BATCH = 256
-_ADD_OPS, _UNIT_WEIGHTS = np.zeros(_SMALL_BATCH, np.int8), np.ones(_SMALL_BATCH, np.float32)
-
-
-def _add_ops(length: int) -> NDArray[np.int8]:
-    """Return `length` ADD operations; small arrays are shared views, so they must not be modified."""
-    return _ADD_OPS[:length] if length <= _SMALL_BATCH else np.zeros(length, np.int8)
-
 
 def unit_weights(length: int) -> NDArray[np.float32]:
     """Return `length` weights of one; small arrays are shared views, so they must not be modified."""
@@ -277,6 +268,11 @@ def unit_weights(length: int) -> NDArray[np.float32]:
 def strip_prefix(prefix: str, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Return the arrays of a state whose names start with a prefix, with the prefix removed."""
     return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+
+
+def _add_ops(length: int) -> NDArray[np.int8]:
+    """Return `length` ADD operations; small arrays are shared views, so they must not be modified."""
+    return _ADD_OPS[:length] if length <= _SMALL_BATCH else np.zeros(length, np.int8)
 
 
 def _adds_and_removes_an_edge(op: NDArray[np.int8], pairs: NDArray[np.int64]) -> bool:

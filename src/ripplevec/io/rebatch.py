@@ -41,7 +41,7 @@ def concatenate(batches: Sequence[Batch]) -> Batch:
     if not nonempty:
         return Batch.of([], [])
     lengths = [len(batch) for batch in nonempty]
-    return Batch(
+    return Batch.from_checked_columns(
         _concatenate_ids([batch.src for batch in nonempty]),
         _concatenate_ids([batch.dst for batch in nonempty]),
         _concatenate_values([batch.weight for batch in nonempty], lengths, 1.0),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Op
 from ripplevec.graph.adjacency import DECAYING_DUPLICATE_POLICIES
-from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.graph import Graph, GraphDelta, strip_prefix
 from ripplevec.temporal.clock import EventClock
 from ripplevec.temporal.decay import Decay
@@ -50,11 +48,7 @@ class EdgeAging:
         return 0 if self.window is None else self.window.count_due(self.clock.now_after(batch.time))
 
     def apply(self, graph: Graph, batch: Batch) -> Iterator[GraphDelta]:
-        """Validate a batch, then apply it step by step; the last step removes the edges that have expired by then."""
-        check_batch(graph, batch)
-        return self._apply(graph, batch)
-
-    def _apply(self, graph: Graph, batch: Batch) -> Iterator[GraphDelta]:
+        """Apply a batch step by step; the last step removes the edges that have expired by then."""
         op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
         times = self.clock.advance(batch.time, len(batch))
         steps = []
@@ -77,18 +71,6 @@ class EdgeAging:
         if self.decay is not None:
             graph.adjacency.weight_scale = self.decay.weight_scale(self.clock.now, graph.adjacency.edge_count)
 
-    def _stored_batch(self, graph: Graph, batch: Batch, op: NDArray[np.int8], times: NDArray[np.float64]) -> Batch:
-        """Return a batch with its weights as the graph stores them."""
-        if self.decay is None:
-            return batch
-        self.decay.rescale(self.clock.now, graph.adjacency)
-        return replace(batch, weight=self.decay.stored_weights(batch.weight, times, op == Op.ADD))
-
-    def _pop_expired_rows(self, graph: Graph, window: Window) -> NDArray[np.int64]:
-        """Return the rows of expired edges whose endpoints still exist, and remove the edges from the window."""
-        rows, numbers = window.pop_expired(self.clock.now)
-        return rows[(graph.arrival[rows] == numbers).all(axis=1)]
-
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the complete state as plain arrays."""
         state: dict[str, NDArray[Any]] = {"clock": self.clock.state()}
@@ -105,6 +87,19 @@ class EdgeAging:
             self.decay.restore(state["decay"])
         if self.window is not None:
             self.window.restore(strip_prefix("window_", state))
+
+    def _stored_batch(self, graph: Graph, batch: Batch, op: NDArray[np.int8], times: NDArray[np.float64]) -> Batch:
+        """Return a batch with its weights as the graph stores them."""
+        if self.decay is None:
+            return batch
+        self.decay.rescale(self.clock.now, graph.adjacency)
+        weight = self.decay.stored_weights(batch.weight, times, op == Op.ADD)
+        return Batch.from_checked_columns(batch.src, batch.dst, weight, batch.op, batch.time)
+
+    def _pop_expired_rows(self, graph: Graph, window: Window) -> NDArray[np.int64]:
+        """Return the rows of expired edges whose endpoints still exist, and remove the edges from the window."""
+        rows, numbers = window.pop_expired(self.clock.now)
+        return rows[(graph.arrival[rows] == numbers).all(axis=1)]
 
 
 def select_digest_arrays(state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
