@@ -25,12 +25,12 @@ def test_resolve_id_prefers_the_text_id(model: Embedder) -> None:
 
 
 def test_read_vertex_returns_vector_and_figures(model: Embedder) -> None:
-    vertex = model_reads.read_vertex(model._engine, "v3", "auto")
+    vertex = model_reads.read_vertex(model.engine, "v3", "auto")
     assert np.array_equal(np.array(vertex.pop("vector"), np.float32), model["v3"])
     expected = {"id": "v3", "degree": 4, "strength": 4.0, "placed": True, "arrival": 3, "age": 29, "sequence": 0}
     assert vertex == expected
     with pytest.raises(UnknownVertexError):
-        model_reads.read_vertex(model._engine, "unknown", "auto")
+        model_reads.read_vertex(model.engine, "unknown", "auto")
 
 
 def test_read_vectors_masks_unknown_ids(model: Embedder) -> None:

@@ -19,7 +19,7 @@ def dense_edges(bipartite: bool, seed: int = 0) -> list[tuple[int, int]]:
 
 
 def rule_of(model: Embedder) -> Any:
-    return model._engine.rule
+    return model.engine.rule
 
 
 @pytest.mark.parametrize("bipartite", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import time
@@ -179,7 +180,8 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def waiting_searches(service: Any) -> int:
-    return int(service.runtime._search_queue.waiting)
+    (value,) = re.findall(r"^ripplevec_queue_reads (\S+)$", service.http.get("/metrics").text, re.MULTILINE)
+    return int(float(value))
 
 
 def test_nearest_of_disconnected_clients_is_not_computed(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ def traced_model(graph: Dataset, **parameters: Any) -> TracedModel:
 
 
 def stored_vectors(model: Embedder) -> Any:
-    return model._engine.store.vectors[: model._engine.graph.row_count].astype(np.float64)
+    return model.engine.store.vectors[: model.engine.graph.row_count].astype(np.float64)
 
 
 def apply_action(before: Any, influenced: Any) -> Any:
@@ -37,7 +37,7 @@ def test_traced_model_records_influenced_set_of_rule(graph: Dataset, last: int) 
     state = one.advance_to(last)
     assert len(state.vectors) == len(state.before) + 1
     np.testing.assert_allclose(state.vectors, apply_action(state.before, state.influenced), atol=1e-14)
-    assert np.array_equal(state.vectors, stored_vectors(one.model)[one.model._engine.store.placed[: last + 1] == 1])
+    assert np.array_equal(state.vectors, stored_vectors(one.model)[one.model.engine.store.placed[: last + 1] == 1])
 
 
 def test_traced_model_equals_untraced_model(graph: Dataset) -> None:
@@ -69,7 +69,7 @@ def test_traced_model_orthonormalizes_rows_of_rule_ripple(graph: Dataset, anchor
     one = traced_model(graph, anchor_growth=anchor_growth)
     state = one.advance_to(239)
     np.testing.assert_allclose(state.vectors.T @ state.vectors, np.eye(4), atol=1e-12)
-    rotation = one.model._engine.rule.coordinates.rotation  # type: ignore[attr-defined]
+    rotation = one.model.engine.rule.coordinates.rotation  # type: ignore[attr-defined]
     assert (rotation is None) == (anchor_growth == 0)
     expected = polar_factor(stored_vectors(one.model)) @ (np.eye(4) if rotation is None else rotation)
     np.testing.assert_allclose(state.vectors, expected, atol=1e-12)
