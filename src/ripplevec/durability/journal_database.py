@@ -107,7 +107,10 @@ def check_wal(path: Path) -> str | None:
 
 @contextmanager
 def translate_errors(path: Path, action: str) -> Iterator[None]:
-    """Translate errors of SQLite and the file system into errors that say what the user can do."""
+    """Translate errors of SQLite and the file system into errors that say what the user can do.
+
+    `action` is a verb for the message, such as "read": the journal could not be read.
+    """
     try:
         yield
     except (FormatError, UnicodeDecodeError) as error:

@@ -18,6 +18,7 @@ from ripplevec.graph.graph import GraphDelta, unit_weights
 from ripplevec.graph.id_table import encode_ids
 from ripplevec.influence import _kernels as influence
 from ripplevec.influence._kernels import draw_key
+from ripplevec.influence.cascade import UNLIMITED_DEPTH
 from ripplevec.rules import _kernels as kernels
 from ripplevec.rules._arrival_kernel import ArrivalContext, apply_arrival, make_arrival_context
 from ripplevec.rules._gather_kernels import KernelState
@@ -83,7 +84,7 @@ class RippleRule:
         self.views = views  # chooses the views for the statistics of a graph
         self.graph_stats = GraphStats()  # of the graph when the current views were chosen
         self.coordinates = self._new_coordinates(self.graph_stats)
-        self.depth = -1 if depth is None else depth
+        self.depth = UNLIMITED_DEPTH if depth is None else depth
         self.seed = seed
         self.max_reads = max_reads
         self.threads = threads
