@@ -8,9 +8,9 @@ The time of a batch with B arrivals on S shards is the sum of
     network    bytes between shards / bandwidth of their links, bytes of the driver / bandwidth of its link
 
 a, d and q are fitted to batches of one arrival (`cluster.py`; an exchange has S² parts, hence q); s and t are fitted to
-the driver alone (`driver.py`). w is the remaining time of the largest batches on one shard; x, the work of exchanging
-rows, is the remaining time of those on two. Four shards serve as the check: only a, d and q were fitted to them. The
-phases wait for each other, so their times are added and never overlap.
+the driver alone (`cluster_driver.py`). w is the remaining time of the largest batches on one shard; x, the work of
+exchanging rows, is the remaining time of those on two. Four shards serve as the check: only a, d and q were fitted to
+them. The phases wait for each other, so their times are added and never overlap.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Record = Mapping[str, Any]
 VERTICES, EDGES = 10**9, 10**10  # size of the graph in predictions
 MACHINES = (16, 64, 256)  # with one shard each
 BATCHES = (10**5, 10**6, 10**7)  # edges
-EDGES_PER_ARRIVAL = 5  # as measured in cluster.py and driver.py
+EDGES_PER_ARRIVAL = 5  # as measured in cluster.py and cluster_driver.py
 LARGEST = 20_000  # arrivals in the largest batches of cluster.py
 CHECK = 4  # number of shards for the check, to which the work is not fitted
 

@@ -5,7 +5,7 @@
 Streams of arrivals with five edges and 128 columns, in batches from a single arrival to 100,000 edges, are applied to
 `Embedder` with one thread per core and to `ShardedEmbedder` with 1, 2 and 4 shards on the same cores. The bytes sent
 between shards are counted, and so is the necessary part of them: the remote rows that are read. `_cluster_model.py`
-extrapolates these figures, and those of `driver.py`, to many machines.
+extrapolates these figures, and those of `cluster_driver.py`, to many machines.
 """
 
 from __future__ import annotations

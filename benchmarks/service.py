@@ -1,10 +1,14 @@
 """Benchmark of the service: write throughput, latencies of arrivals and reads, and recovery time.
 
-Service and clients run on this machine. Measured are edges over HTTP in requests of 1,000, compared with the same
-batches into a durable session; single arrivals in sequence, each answered once it is on disk, compared with a plain
-write and flush; reads of vectors at 1,000 per second while edges are written at full speed; and the start of a service
-on a state with `--vertices` vertices. All but the last are measured with and without anchors, which cost more than the
-stream itself on a graph that only grows. Ratios are more meaningful than absolute figures: disks and machines differ.
+Service and clients run on this machine. There are four measurements:
+
+- edges over HTTP in requests of 1,000, compared with the same batches applied to a session;
+- single arrivals in sequence, each answered once it is on disk, compared with a plain write and flush;
+- reads of vectors at 1,000 per second while edges are written at full speed;
+- the start of a service on a state with `--vertices` vertices.
+
+All but the last are made with and without anchors, which cost more than the stream itself on a graph that only grows.
+Ratios are more meaningful than absolute values, because disks and machines differ.
 
     python benchmarks/service.py --vertices 1000000 --json results/service.json
 """

@@ -105,7 +105,7 @@ def durable() -> str:
         "one batch per flush, no anchors": record["no_anchors_one_by_one_over_memory"],
         "sixteen batches per flush, no anchors": record["no_anchors_grouped_over_memory"],
         "one batch per flush, immediate anchors": record["anchors_one_by_one_over_memory"],
-        "one batch per flush, anchors in the background": record["anchors_behind_over_memory"],
+        "sixteen batches per flush, anchors in the background": record["anchors_behind_over_memory"],
     }
     title = "edges/s in batches of 1,000, relative to a model in memory"
     return _two_columns(title, {name: f"{value:.2f} ×" for name, value in rows.items()})

@@ -36,7 +36,7 @@ def model(benchmark: Callable[[str], ModuleType]) -> ModuleType:
 
 
 def create_records(model: ModuleType, **constants: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the records that cluster.py and driver.py would write if the model were exact."""
+    """Return the records that cluster.py and cluster_driver.py would write if the model were exact."""
     exact = model.CostModel(**CONSTANTS | constants)
     cluster: dict[str, Any] = {"vertices": 1000, "cores": CORES}
     cluster |= {f"single_seconds_{size}": size * 5e-6 for size in (1, 200, 20_000)}
@@ -203,7 +203,7 @@ def test_blocks_without_records_are_a_dash(blocks: ModuleType, results_folder: P
 def test_driver_benchmark_runs_without_shards(
     benchmark: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    driver = benchmark("driver")
+    driver = benchmark("cluster_driver")
     monkeypatch.setattr(driver, "count_calls", dict)
     monkeypatch.setattr(driver, "SHARDS", (1, 3))
     figures = driver.measure(50)
@@ -214,7 +214,7 @@ def test_driver_benchmark_runs_without_shards(
 def test_count_calls_grows_with_the_batch(
     benchmark: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    driver = benchmark("driver")
+    driver = benchmark("cluster_driver")
     for name, value in {"SMALL": 400, "START": 200, "BATCHES": (1, 100)}.items():
         monkeypatch.setattr(driver, name, value)
     figures = driver.count_calls()

@@ -1,6 +1,6 @@
-"""Check of our node2vec and NetMF: micro-F1 on Cora compared with public implementations.
+"""Check of our baselines node2vec and NetMF: micro-F1 on Cora compared with public implementations.
 
-    python benchmarks/independent.py [--json results/independent.json]
+    python benchmarks/baseline_check.py [--json results/independent.json]
 
 The public implementations (PecanPy for node2vec, Karate Club for NetMF) are installed from PyPI, in the versions they
 need, into a temporary virtual environment. Graph, settings and splits are the same; half of the vertices are for

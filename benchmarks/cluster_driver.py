@@ -1,6 +1,6 @@
 """Benchmark of the driver of a cluster by itself, for any number of shards: stubs replace the shards.
 
-    python benchmarks/driver.py [--arrivals 200000] [--json results/driver.json]
+    python benchmarks/cluster_driver.py [--arrivals 200000] [--json results/driver.json]
 
 A batch is distributed to up to 256 stub shards, which respond immediately: the remaining time is that of the driver.
 The bytes that pass through the driver are counted as well, and so are the calls that a batch makes, on two real shards
