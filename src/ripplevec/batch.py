@@ -31,7 +31,7 @@ MAX_TIME = 1e100
 """Bound of the absolute value of a time: differences of times, and their quotients by a half-life, must be finite."""
 
 EXPECTED_EDGES = "pairs (src, dst) or triples (src, dst, weight)"
-NO_NEIGHBORS: tuple[Id, ...] = ()
+NO_NEIGHBORS: tuple[Id, ...] = ()  # default of parameters called `neighbors`
 
 
 class ArrowColumnLike(Protocol):
@@ -268,7 +268,7 @@ class Batch:
         op: NDArray[np.int8] | None = None,
         time: NDArray[np.float64] | None = None,
     ) -> Batch:
-        """Create a batch from columns of batches, which have been checked. They are neither checked nor copied.
+        """Create a batch from columns of other batches, which are neither checked again nor copied.
 
         Parameters
         ----------
@@ -293,7 +293,7 @@ class Batch:
 
     @classmethod
     def from_any(cls, edges: EdgeListLike, *, op: Op = Op.ADD, directed: bool = False) -> Batch:
-        """Create a checked batch from an edge list in any supported form.
+        """Create a batch from an edge list in any supported form.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class Batch:
         Returns
         -------
         Batch
-            The checked batch.
+            The batch.
 
         Raises
         ------
@@ -372,7 +372,7 @@ class Batch:
         Returns
         -------
         Batch
-            The checked batch.
+            The batch.
 
         Raises
         ------
@@ -408,7 +408,7 @@ class Batch:
         Returns
         -------
         Batch
-            The checked batch.
+            The batch.
 
         Raises
         ------
