@@ -3,6 +3,7 @@
 # make test       run all checks and tests
 # make check      run the checks and the fast tests, in under a minute
 # make docs       build the documentation site in build/site
+# make client     generate the blocking client from the asyncio client
 # make tutorials  run the tutorials and write their pages
 # make bench      run the short benchmarks
 # make crash      kill processes, simulate power failures, inject I/O errors and failed allocations; extends the records
@@ -28,7 +29,7 @@ endif
 
 PORT ?= 8080
 
-.PHONY: demo live test check lint docs tutorials bench crash fuzz soak reproduce dist audit lock clean
+.PHONY: demo live test check lint docs client tutorials bench crash fuzz soak reproduce dist audit lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ripplevec demo
@@ -56,11 +57,14 @@ lint: $(VENV)/.test
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+client: $(VENV)/.test
+	$(BIN)/python release/generate_client.py
+
 tutorials: $(VENV)/.tutorials
 	$(BIN)/python tutorials/build.py
 
 # Not part of `make bench`: these take long, download other software or need a GPU.
-LONG := $(addprefix benchmarks/,crash.py soak.py peers.py independent.py large.py anchor_gpu.py power_cuts.py io_errors.py \
+LONG := $(addprefix benchmarks/,crash.py soak.py peers.py baseline_check.py large.py anchor_gpu.py power_cuts.py io_errors.py \
 	file_fuzz.py load_fuzz.py stream_fuzz.py overload.py fault_injection.py)
 
 bench: $(VENV)/.test

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from typing import Any
 
 import numpy as np
@@ -9,16 +8,6 @@ import pytest
 
 import ripplevec
 from ripplevec.client.protocol import NotFoundError
-
-
-def test_async_client_has_the_methods_of_the_blocking_client() -> None:
-    def methods(kind: Any) -> dict[str, list[str]]:
-        found = inspect.getmembers(kind, inspect.isfunction)
-        return {name: list(inspect.signature(method).parameters) for name, method in found if not name.startswith("_")}
-
-    theirs, ours = methods(ripplevec.Client), methods(ripplevec.AsyncClient)
-    theirs["aclose"] = theirs.pop("close")
-    assert ours == theirs
 
 
 def test_async_client_runs_concurrent_requests(start: Any) -> None:

@@ -4,11 +4,14 @@ import builtins
 import importlib
 import json
 import sys
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+from httpx_sse import EventSource
+from tenacity import Retrying
 
 from ripplevec.batch import Batch
 from ripplevec.client import protocol
@@ -58,41 +61,54 @@ def test_vertex_path_of_any_text_round_trips(name: str) -> None:
     assert httpx.URL(f"http://h{path}").path == f"/v1/vertices/{name}"
 
 
-def test_retry_budget_honors_retry_after_and_ends() -> None:
-    budget = protocol.RetryBudget(2)
-    assert budget.next_delay(httpx.Response(429, headers={"Retry-After": "7"})) == 7
-    assert 0 < (budget.next_delay() or 0) < 1
-    assert budget.next_delay() is None
-    assert protocol.RetryBudget(2).next_delay(httpx.Response(422)) is None
+def send_with_retries(retries: int, *responses: httpx.Response) -> list[float]:
+    """Repeat a request that receives these responses; return the delays."""
+    delays: list[float] = []
+    remaining = list(responses)
+    retrying = Retrying(**protocol.retry_policy(retries).arguments(), sleep=delays.append)
+    with suppress(protocol.ServiceError):
+        retrying(lambda: protocol.parse_response(remaining.pop(0)))
+    assert not remaining
+    return delays
 
 
-def test_event_parser_assembles_events_from_lines() -> None:
-    parser = protocol.EventParser()
-    text = [
-        "retry: 1000",
-        "",
-        ": still here",
-        "",
-        "id: 4",
-        "event: changes",
-        "data: {}",
-        "",
-        "event: gone",
-        "data: 1",
-        "",
-    ]
-    assert [event for line in text for event in parser.feed_line(line)] == [("changes", "{}"), ("gone", "1")]
+def test_retry_policy_honors_retry_after_and_ends() -> None:
+    busy, lost = httpx.Response(429, headers={"Retry-After": "7"}), httpx.Response(502)
+    first, second = send_with_retries(2, busy, lost, lost)
+    assert first == 7
+    assert 0 < second < 1
+    assert send_with_retries(2, httpx.Response(422)) == []
+    assert send_with_retries(1, httpx.Response(503, headers={"Retry-After": "3600"}), lost) == [30]
 
 
-def test_client_without_httpx_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def parse_events(text: str) -> list[protocol.BatchChanges]:
+    response = httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=text.encode())
+    parsed = (protocol.parse_event(event) for event in EventSource(response).iter_sse())
+    return [changes for changes in parsed if changes is not None]
+
+
+def test_parse_event_returns_changes_and_skips_heartbeats() -> None:
+    # Python regards U+2028 and U+0085 as ends of lines; server-sent events do not.
+    message = '{"sequence":4,"anchored":false,"changes":[],"removed":["a\u2028b\u0085c"]}'
+    text = f"retry: 1000\n\n: still here\n\nid: 4\nevent: changes\ndata: {message}\n\n: still here\n\n"
+    (changes,) = parse_events(text)
+    assert (changes.sequence, changes.removed, changes.last) == (4, ["a\u2028b\u0085c"], True)
+    with pytest.raises(protocol.TooOldError):
+        parse_events(f"{text}event: gone\ndata: {{}}\n\n")
+
+
+@pytest.mark.parametrize("library", ["httpx", "httpx_sse", "tenacity"])
+def test_client_without_library_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     imported = builtins.__import__
 
     def without(name: str, *arguments: Any, **options: Any) -> Any:
-        if name == "httpx":
+        if name == library:
             raise ModuleNotFoundError(name, name=name)
         return imported(name, *arguments, **options)
 
-    for name in [name for name in sys.modules if name.startswith("ripplevec.client")]:
+    for name in [
+        name for name in sys.modules if name.startswith("ripplevec.client") or name == "ripplevec.util.retry_policy"
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=r"pip install .*\[client\]"):

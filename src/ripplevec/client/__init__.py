@@ -6,7 +6,7 @@ try:
     from ripplevec.client.async_client import AsyncClient
     from ripplevec.client.sync_client import Client
 except ModuleNotFoundError as error:
-    if error.name != "httpx":
+    if error.name not in ("httpx", "httpx_sse", "tenacity"):
         raise
     raise MissingExtraError("ripplevec.Client", "client") from error
 

@@ -1,21 +1,24 @@
-"""The asyncio client of the service."""
+"""The asyncio client of the service. `make client` generates the blocking client from this file."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 import httpx
+from httpx_sse import aconnect_sse
+from tenacity import AsyncRetrying
 
 from ripplevec.batch import NO_NEIGHBORS, EdgeListLike, Id, IdsLike, resolve_neighbors
 from ripplevec.client import protocol
-from ripplevec.client.protocol import BatchChanges, Call, EventParser, RetryBudget, Vector, Weights
+from ripplevec.client.protocol import BatchChanges, Call, Vector, Weights
 
 
 class AsyncClient:
-    """An asyncio client of a running service: `Client` with every method awaited.
+    """An asyncio client of a running service, with the methods of `Embedder` that make sense over HTTP.
+
+    A request that cannot be delivered is sent again with the same idempotency key, so it is applied once.
 
     Parameters
     ----------
@@ -46,7 +49,7 @@ class AsyncClient:
         retries: int = 5,
     ) -> None:
         self._http = httpx.AsyncClient(**protocol.client_options(url, token, timeout))
-        self._retries = retries
+        self._retry_policy = protocol.retry_policy(retries)
 
     async def add_vertex(
         self,
@@ -58,94 +61,296 @@ class AsyncClient:
         key: str | None = None,
         neighbours: IdsLike | None = None,
     ) -> Vector:
-        """Add a vertex with its edges and return its vector; see `Client.add_vertex`."""
+        """Add a vertex with its edges and return its vector.
+
+        Parameters
+        ----------
+        vertex : int or str
+            Id of the vertex. A known vertex gets the edges in addition to those it has.
+        neighbors : sequence of int or str, default ()
+            Vertices that it is connected to.
+        weights : sequence of float, optional
+            One positive weight per neighbor; 1 by default.
+        time : float, optional
+            Time of the arrival; by default the latest time of any event.
+        key : str, optional
+            Idempotency key: a batch with a key that was applied before is not applied again. Unique by default.
+        neighbours : sequence of int or str, optional
+            British spelling of `neighbors`.
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+            The vector of the vertex.
+
+        Raises
+        ------
+        ServiceError
+            If the service refuses the request.
+        """
         neighbors = resolve_neighbors(neighbors, neighbours)
         await self._send(protocol.add_vertex(vertex, neighbors, weights, key, time))
-        return (await self.vectors([vertex]))[0]
+        return await self.vector(vertex)
 
     async def add_edges(self, edges: EdgeListLike, *, key: str | None = None) -> dict[str, Any]:
-        """Add edges as one batch; see `Client.add_edges`."""
+        """Add edges as one batch.
+
+        Parameters
+        ----------
+        edges : edge list
+            Edges in any form that `Embedder.fit` accepts.
+        key : str, optional
+            Idempotency key; unique by default.
+
+        Returns
+        -------
+        dict
+            Sequence number of the batch and its counts.
+        """
         return await self._send(protocol.add_edges(edges, key))
 
     async def remove_edges(self, edges: Iterable[Sequence[Id]], *, key: str | None = None) -> dict[str, Any]:
-        """Remove edges as one batch; see `Client.remove_edges`."""
+        """Remove edges as one batch.
+
+        Parameters
+        ----------
+        edges : iterable of pairs
+            Edges to remove; weights are ignored.
+        key : str, optional
+            Idempotency key; unique by default.
+
+        Returns
+        -------
+        dict
+            Sequence number of the batch and its counts.
+
+        Raises
+        ------
+        NotFoundError
+            If an edge does not exist; then nothing is removed.
+        """
         return await self._send(protocol.remove_edges(edges, key))
 
     async def remove_vertex(self, vertex: Id, *, key: str | None = None) -> dict[str, Any]:
-        """Remove a vertex with all its edges; see `Client.remove_vertex`."""
+        """Remove a vertex with all its edges.
+
+        Parameters
+        ----------
+        vertex : int or str
+            Id of the vertex.
+        key : str, optional
+            Idempotency key; unique by default.
+
+        Returns
+        -------
+        dict
+            Sequence number of the batch and its counts.
+
+        Raises
+        ------
+        NotFoundError
+            If the vertex does not exist.
+        """
         return await self._send(protocol.remove_vertices([vertex], key))
 
     async def vectors(self, ids: Iterable[Id]) -> Vector:
-        """Return the vectors of vertices; see `Client.vectors`."""
+        """Return the vectors of vertices.
+
+        Parameters
+        ----------
+        ids : iterable of int or str
+            Ids of the vertices.
+
+        Returns
+        -------
+        ndarray of shape (len(ids), dim)
+            One row per vertex.
+
+        Raises
+        ------
+        UnknownVertexError
+            If some vertices are unknown; the error names them.
+        """
         return protocol.parse_vectors(await self._send(protocol.vectors(ids)))
 
     async def vector(self, vertex: Id) -> Vector:
-        """Return the vector of one vertex; see `Client.vector`."""
-        return (await self.vectors([vertex]))[0]
+        """Return the vector of one vertex.
+
+        Parameters
+        ----------
+        vertex : int or str
+            Id of the vertex.
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+            The vector.
+
+        Raises
+        ------
+        UnknownVertexError
+            If the vertex is unknown.
+        """
+        vectors = await self.vectors([vertex])
+        return vectors[0]
 
     async def vertex(self, vertex: Id) -> dict[str, Any]:
-        """Return the vector, degree, age and label of a vertex; see `Client.vertex`."""
+        """Return the vector, degree, age and label of a vertex.
+
+        Parameters
+        ----------
+        vertex : int or str
+            Id of the vertex.
+
+        Returns
+        -------
+        dict
+            The response of `GET /v1/vertices/{id}`.
+
+        Raises
+        ------
+        NotFoundError
+            If the vertex is unknown.
+        """
         return await self._send(protocol.vertex(vertex))
 
     async def nearest(self, vertex: Id | Sequence[float] | Vector, k: int = 10) -> list[tuple[Id, float]]:
-        """Return the vertices with the highest cosine similarity, best first; see `Client.nearest`."""
+        """Return the vertices with the highest cosine similarity, best first.
+
+        Parameters
+        ----------
+        vertex : int, str or sequence of float
+            A vertex (which is left out of the result), or a vector.
+        k : int, default 10
+            Number of vertices.
+
+        Returns
+        -------
+        list of (id, cosine)
+            At most `k` pairs.
+
+        Raises
+        ------
+        NotFoundError
+            If the vertex is unknown.
+        """
         return protocol.parse_nearest(await self._send(protocol.nearest(vertex, k)))
 
     async def preview(
         self, neighbors: IdsLike = NO_NEIGHBORS, weights: Weights = None, *, neighbours: IdsLike | None = None
     ) -> Vector:
-        """Return the vector that a new vertex with these neighbors would receive; see `Client.preview`."""
+        """Return the vector that a new vertex with these neighbors would receive. Nothing changes.
+
+        Parameters
+        ----------
+        neighbors : sequence of int or str
+            Known vertices.
+        weights : sequence of float, optional
+            One positive weight per neighbor; 1 by default.
+        neighbours : sequence of int or str, optional
+            British spelling of `neighbors`.
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+            The vector.
+        """
         neighbors = resolve_neighbors(neighbors, neighbours)
         return protocol.parse_vector(await self._send(protocol.preview(neighbors, weights)))
 
     async def put_labels(self, labels: Mapping[Id, str | None]) -> int:
-        """Set the labels of vertices; see `Client.put_labels`."""
-        return int((await self._send(protocol.put_labels(labels)))["labels"])
+        """Set the labels of vertices, for the live map.
+
+        Parameters
+        ----------
+        labels : mapping of id to str or None
+            New labels; None removes a label.
+
+        Returns
+        -------
+        int
+            Number of labels the service now holds.
+        """
+        body = await self._send(protocol.put_labels(labels))
+        return int(body["labels"])
 
     async def stats(self, *, digest: bool = False, full: bool = False) -> dict[str, Any]:
-        """Return statistics of the service; see `Client.stats`."""
+        """Return statistics of the service.
+
+        Parameters
+        ----------
+        digest : bool, default False
+            Include the digest of the whole state, which takes time on a large model.
+        full : bool, default False
+            Include the diagnostics of the model.
+
+        Returns
+        -------
+        dict
+            The response of `GET /v1/stats`.
+        """
         return await self._send(protocol.stats(digest, full))
 
     async def changes(self, since: int | None = None) -> AsyncIterator[BatchChanges]:
-        """Follow the changes of the model, batch by batch, without end; see `Client.changes`."""
-        if since is None:
-            since = int((await self.stats())["sequence"])
-        budget = RetryBudget(self._retries)
-        while True:
-            try:
-                async for changes in self._follow(since):
-                    since = changes.sequence if changes.last else since
-                    budget = RetryBudget(self._retries)
-                    yield changes
-            except httpx.TransportError:
-                if (delay := budget.next_delay()) is None:
-                    raise
-                await asyncio.sleep(delay)
+        """Follow the changes of the model, batch by batch, without end. Reconnects after a lost connection.
 
-    async def _follow(self, since: int) -> AsyncIterator[BatchChanges]:
-        headers, parser = {"Accept": protocol.EVENTS, "Last-Event-ID": str(since)}, EventParser()
-        async with self._http.stream(
-            "GET", "/v1/changes", headers=headers, timeout=protocol.STREAM_TIMEOUT
-        ) as response:
-            if not response.is_success:
-                await response.aread()
-                raise protocol.stream_error_of(response)
-            async for line in response.aiter_lines():
-                for event, data in parser.feed_line(line):
-                    yield protocol.parse_event(event, data)
+        Parameters
+        ----------
+        since : int, optional
+            Sequence number after which to begin; by default the current one.
+
+        Yields
+        ------
+        BatchChanges
+            The changes of a batch, or a part of them.
+
+        Raises
+        ------
+        TooOldError
+            If changes after `since` are no longer kept. Read the vectors again and follow from there.
+        """
+        if since is None:
+            stats = await self.stats()
+            since = stats["sequence"]
+        position = int(since)
+        stream = self._follow(position)
+
+        async def read_next() -> BatchChanges:
+            """Return the next changes; reconnect if the stream has ended, which it does after every error."""
+            nonlocal stream
+            while True:
+                async for changes in stream:
+                    return changes
+                stream = self._follow(position)
+
+        try:
+            while True:
+                changes: BatchChanges = await self._retrying()(read_next)
+                position = changes.sequence if changes.last else position
+                yield changes
+        finally:
+            await stream.aclose()
+
+    async def _follow(self, since: int) -> AsyncGenerator[BatchChanges]:
+        headers = {"Last-Event-ID": str(since)}
+        async with aconnect_sse(
+            self._http, "GET", "/v1/changes", headers=headers, timeout=protocol.STREAM_TIMEOUT
+        ) as source:
+            if not source.response.is_success:
+                await source.response.aread()
+                raise protocol.error_of(source.response)
+            async for event in source.aiter_sse():
+                if (changes := protocol.parse_event(event)) is not None:
+                    yield changes
 
     async def _send(self, call: Call) -> Any:
-        budget = RetryBudget(self._retries)
-        while True:
-            try:
-                response = await self._http.request(**call.arguments())
-            except httpx.TransportError:
-                if (delay := budget.next_delay()) is None:
-                    raise
-            else:
-                if response.is_success or (delay := budget.next_delay(response)) is None:
-                    return protocol.parse_response(response)
-            await asyncio.sleep(delay)
+        async def request() -> Any:
+            return protocol.parse_response(await self._http.request(**call.arguments()))
+
+        return await self._retrying()(request)
+
+    def _retrying(self) -> AsyncRetrying:
+        return AsyncRetrying(**self._retry_policy.arguments())
 
     async def aclose(self) -> None:
         """Close the connections."""

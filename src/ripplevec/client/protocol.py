@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import json
-import random
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import httpx
 import numpy as np
+from httpx_sse import ServerSentEvent
 from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, EdgeListLike, Id, IdsLike, id_column, ids_to_list, time_column, times_to_json
 from ripplevec.errors import InvalidValueError, RipplevecError, UnknownVertexError
+from ripplevec.util.retry_policy import RetryPolicy
 
 Vector: TypeAlias = NDArray[np.float32]
 Weights: TypeAlias = Sequence[float] | None
 
-EVENTS = "text/event-stream"
-"""Media type of a change stream."""
-
 STREAM_TIMEOUT = 90.0
 """Seconds of silence after which a change stream counts as dead; the service sends a heartbeat every 15 s."""
 
-_MAX_DELAY = 30.0
+_INITIAL_DELAY, _MAX_DELAY = 0.2, 30.0
 _RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 
 
@@ -39,11 +37,13 @@ class ServiceError(RipplevecError):
         HTTP status of the response.
     reason : str
         The error message of the service.
+    retry_after : float
+        Seconds after which the service asks to repeat the request; 0 if it does not.
     """
 
-    def __init__(self, status: int, reason: str) -> None:
+    def __init__(self, status: int, reason: str, retry_after: float = 0.0) -> None:
         super().__init__(status, reason)
-        self.status, self.reason = status, reason
+        self.status, self.reason, self.retry_after = status, reason, retry_after
 
     def __str__(self) -> str:
         return f"the service answered {self.status}: {self.reason}"
@@ -207,7 +207,8 @@ def error_of(response: httpx.Response) -> ServiceError:
     except (ValueError, KeyError, TypeError):
         reason = response.reason_phrase
     error_class = {404: NotFoundError, 410: TooOldError}.get(response.status_code, ServiceError)
-    return error_class(response.status_code, reason)
+    requested = response.headers.get("retry-after", "")
+    return error_class(response.status_code, reason, float(requested) if requested.isdigit() else 0.0)
 
 
 def parse_vectors(body: Mapping[str, Any]) -> Vector:
@@ -227,18 +228,13 @@ def parse_vector(body: Mapping[str, Any]) -> Vector:
     return np.array(body["vector"], np.float32)
 
 
-def stream_error_of(response: httpx.Response) -> Exception:
-    """Return the exception for a refused change stream: a `TransportError` if a retry may succeed."""
-    if response.status_code in _RETRYABLE_STATUSES:
-        return httpx.TransportError(str(error_of(response)), request=response.request)
-    return error_of(response)
-
-
-def parse_event(event: str, data: str) -> BatchChanges:
-    """Parse one server-sent event; raise `TooOldError` if the reader fell too far behind."""
-    if event == "gone":
+def parse_event(event: ServerSentEvent) -> BatchChanges | None:
+    """Parse one server-sent event; None for a heartbeat. Raise `TooOldError` if the reader fell too far behind."""
+    if event.event == "gone":
         raise TooOldError(410, "the requested changes are no longer kept; read the vectors again")
-    message = json.loads(data)
+    if event.event != "changes":
+        return None
+    message = event.json()
     rows = message["changes"]
     return BatchChanges(
         message["sequence"],
@@ -251,39 +247,22 @@ def parse_event(event: str, data: str) -> BatchChanges:
     )
 
 
-class EventParser:
-    """Assemble server-sent events from their lines."""
-
-    def __init__(self) -> None:
-        self._event, self._data = "", ""
-
-    def feed_line(self, line: str) -> Iterator[tuple[str, str]]:
-        """Yield an event and its data if this line completes one."""
-        if line.startswith("event: "):
-            self._event = line[7:]
-        elif line.startswith("data: "):
-            self._data += line[6:]
-        elif not line:
-            if self._event:
-                yield self._event, self._data
-            self._event, self._data = "", ""
+def retry_policy(retries: int) -> RetryPolicy:
+    """Return the policy for requests: repeat after a lost connection or a temporary refusal of the service."""
+    return RetryPolicy(
+        is_temporary=_is_temporary,
+        initial_delay=_INITIAL_DELAY,
+        max_delay=_MAX_DELAY,
+        jitter=0.5,
+        retries=retries,
+        requested_delay=lambda error: getattr(error, "retry_after", 0.0),
+    )
 
 
-@dataclass(slots=True)
-class RetryBudget:
-    """The retries left for one request, and the exponential delays between them."""
-
-    retries: int
-    used: int = 0
-
-    def next_delay(self, response: httpx.Response | None = None) -> float | None:
-        """Return the seconds until the next retry, or None if the response is final or no retry is left."""
-        if self.used >= self.retries or (response is not None and response.status_code not in _RETRYABLE_STATUSES):
-            return None
-        self.used += 1
-        delay = random.uniform(0.5, 1.0) * min(0.1 * 2**self.used, _MAX_DELAY)  # jitter: clients must not retry in step
-        requested = "" if response is None else response.headers.get("retry-after", "")
-        return max(delay, min(float(requested), _MAX_DELAY)) if requested.isdigit() else delay
+def _is_temporary(error: BaseException) -> bool:
+    if isinstance(error, ServiceError):
+        return error.status in _RETRYABLE_STATUSES
+    return isinstance(error, httpx.TransportError)
 
 
 def client_options(url: str, token: str | None, timeout: float) -> dict[str, Any]:

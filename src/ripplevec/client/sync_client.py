@@ -1,17 +1,19 @@
+# Generated from async_client.py by `make client`. Edit that file instead.
 """The blocking client of the service."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 import httpx
+from httpx_sse import connect_sse
+from tenacity import Retrying
 
 from ripplevec.batch import NO_NEIGHBORS, EdgeListLike, Id, IdsLike, resolve_neighbors
 from ripplevec.client import protocol
-from ripplevec.client.protocol import BatchChanges, Call, EventParser, RetryBudget, Vector, Weights
+from ripplevec.client.protocol import BatchChanges, Call, Vector, Weights
 
 
 class Client:
@@ -48,7 +50,7 @@ class Client:
         retries: int = 5,
     ) -> None:
         self._http = httpx.Client(**protocol.client_options(url, token, timeout))
-        self._retries = retries
+        self._retry_policy = protocol.retry_policy(retries)
 
     def add_vertex(
         self,
@@ -89,7 +91,7 @@ class Client:
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
         self._send(protocol.add_vertex(vertex, neighbors, weights, key, time))
-        return self.vectors([vertex])[0]
+        return self.vector(vertex)
 
     def add_edges(self, edges: EdgeListLike, *, key: str | None = None) -> dict[str, Any]:
         """Add edges as one batch.
@@ -190,7 +192,8 @@ class Client:
         UnknownVertexError
             If the vertex is unknown.
         """
-        return self.vectors([vertex])[0]
+        vectors = self.vectors([vertex])
+        return vectors[0]
 
     def vertex(self, vertex: Id) -> dict[str, Any]:
         """Return the vector, degree, age and label of a vertex.
@@ -269,7 +272,8 @@ class Client:
         int
             Number of labels the service now holds.
         """
-        return int(self._send(protocol.put_labels(labels))["labels"])
+        body = self._send(protocol.put_labels(labels))
+        return int(body["labels"])
 
     def stats(self, *, digest: bool = False, full: bool = False) -> dict[str, Any]:
         """Return statistics of the service.
@@ -307,41 +311,45 @@ class Client:
             If changes after `since` are no longer kept. Read the vectors again and follow from there.
         """
         if since is None:
-            since = int(self.stats()["sequence"])
-        budget = RetryBudget(self._retries)
-        while True:
-            try:
-                for changes in self._follow(since):
-                    since = changes.sequence if changes.last else since
-                    budget = RetryBudget(self._retries)
-                    yield changes
-            except httpx.TransportError:
-                if (delay := budget.next_delay()) is None:
-                    raise
-                time.sleep(delay)
+            stats = self.stats()
+            since = stats["sequence"]
+        position = int(since)
+        stream = self._follow(position)
 
-    def _follow(self, since: int) -> Iterator[BatchChanges]:
-        headers, parser = {"Accept": protocol.EVENTS, "Last-Event-ID": str(since)}, EventParser()
-        with self._http.stream("GET", "/v1/changes", headers=headers, timeout=protocol.STREAM_TIMEOUT) as response:
-            if not response.is_success:
-                response.read()
-                raise protocol.stream_error_of(response)
-            for line in response.iter_lines():
-                for event, data in parser.feed_line(line):
-                    yield protocol.parse_event(event, data)
+        def read_next() -> BatchChanges:
+            """Return the next changes; reconnect if the stream has ended, which it does after every error."""
+            nonlocal stream
+            while True:
+                for changes in stream:
+                    return changes
+                stream = self._follow(position)
+
+        try:
+            while True:
+                changes: BatchChanges = self._retrying()(read_next)
+                position = changes.sequence if changes.last else position
+                yield changes
+        finally:
+            stream.close()
+
+    def _follow(self, since: int) -> Generator[BatchChanges]:
+        headers = {"Last-Event-ID": str(since)}
+        with connect_sse(self._http, "GET", "/v1/changes", headers=headers, timeout=protocol.STREAM_TIMEOUT) as source:
+            if not source.response.is_success:
+                source.response.read()
+                raise protocol.error_of(source.response)
+            for event in source.iter_sse():
+                if (changes := protocol.parse_event(event)) is not None:
+                    yield changes
 
     def _send(self, call: Call) -> Any:
-        budget = RetryBudget(self._retries)
-        while True:
-            try:
-                response = self._http.request(**call.arguments())
-            except httpx.TransportError:
-                if (delay := budget.next_delay()) is None:
-                    raise
-            else:
-                if response.is_success or (delay := budget.next_delay(response)) is None:
-                    return protocol.parse_response(response)
-            time.sleep(delay)
+        def request() -> Any:
+            return protocol.parse_response(self._http.request(**call.arguments()))
+
+        return self._retrying()(request)
+
+    def _retrying(self) -> Retrying:
+        return Retrying(**self._retry_policy.arguments())
 
     def close(self) -> None:
         """Close the connections."""

@@ -30,7 +30,10 @@ class UnreachableError(RipplevecError, ConnectionError):
 
 
 class Backoff:
-    """Delays between retries: each is twice as long as the one before, up to a limit."""
+    """Delays between polls: each is twice as long as the one before, up to a limit.
+
+    The poll loop of a source returns between two attempts, so a retried call, as `retry` makes it, cannot replace it.
+    """
 
     def __init__(self) -> None:
         self._delay = INITIAL_DELAY
@@ -68,18 +71,27 @@ class OutageTimer:
 
 def retry(action: Callable[[], T], failures: tuple[type[Exception], ...], patience: float, name: str) -> T:
     """Call the action until it succeeds; raise `UnreachableError` once `patience` seconds have passed."""
-    backoff, deadline, logged = Backoff(), time.monotonic() + patience, False
-    while True:
-        try:
-            return action()
-        except failures as error:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise _unreachable_error(name, patience, error) from error
-            if not logged:
-                log_unreachable(name, error)
-            logged = True
-            time.sleep(min(backoff.next_delay(), left))
+    try:
+        from tenacity import RetryCallState, Retrying
+
+        from ripplevec.util.retry_policy import RetryPolicy, last_error
+    except ImportError as error:
+        raise MissingExtraError("Redis", "redis") from error
+
+    def log_first_failure(state: RetryCallState) -> None:
+        if state.attempt_number == 1:
+            log_unreachable(name, last_error(state))
+
+    policy = RetryPolicy(
+        is_temporary=lambda error: isinstance(error, failures),
+        initial_delay=INITIAL_DELAY,
+        max_delay=MAX_DELAY,
+        time_limit=patience,
+    )
+    try:
+        return Retrying(**policy.arguments(), before_sleep=log_first_failure)(action)
+    except failures as error:
+        raise _unreachable_error(name, patience, error) from error
 
 
 def log_unreachable(name: str, error: object) -> None:
