@@ -13,10 +13,10 @@ from collections.abc import Callable
 from functools import partial
 
 from blocks import (
-    aims,
     cluster,
     comparison,
     concepts,
+    goals,
     objective,
     operations,
     paper,
@@ -67,8 +67,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "growth": comparison.growth,
     "links": comparison.links,
     "latency": comparison.latency,
-    "aims": aims.aims,
-    "ritz_aim": objective.ritz_aim,
+    "goals": goals.goals,
+    "ritz_goal": objective.ritz_goal,
     "ritz": objective.ritz,
     "losses": objective.losses,
     "lemma_2": objective.lemma_2,
@@ -94,7 +94,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "ids": performance.ids,
     "ann": performance.ann,
     "worst": performance.worst,
-    "aims_at_scale": performance.aims_at_scale,
+    "goals_at_scale": performance.goals_at_scale,
     "cluster": cluster.cluster,
     "cluster_model": cluster.cluster_model,
 }

@@ -36,7 +36,7 @@ def ritz() -> str:
     })  # fmt: skip
 
 
-def ritz_aim() -> str:
+def ritz_goal() -> str:
     """Return a sentence about the lowest share over all views, data sets and seeds, compared with the target."""
     end, before, without = _lowest_share(OURS, 100), _lowest_share(OURS, 60, 70, 80, 90), _lowest_share(NO_ANCHOR, 100)
     if not all_measured(end, before, without):

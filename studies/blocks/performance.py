@@ -190,7 +190,7 @@ def worst() -> str:
     )
 
 
-def aims_at_scale() -> str:
+def goals_at_scale() -> str:
     """Return the goals at scale, and the values reached."""
     memory, large, single = read_record("roofline.json"), read_record("large.json"), read_record("large_float32.json")
     anchor, worst, ids = read_record("anchor.json"), read_record("worst.json"), read_record("ids.json")

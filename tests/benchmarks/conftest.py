@@ -32,7 +32,7 @@ def render_block(benchmark: Import, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     def render(name: str, figures: dict[str, Any]) -> str:
         assert all(math.isfinite(value) for value in figures.values() if not isinstance(value, str | dict))
         benchmark("_report").write_record(tmp_path / f"{name}.json", figures)
-        performance.aims_at_scale()
+        performance.goals_at_scale()
         block: str = getattr(performance, name)()
         assert block != performance.MISSING
         return block

@@ -64,9 +64,9 @@ def test_find_strongest_compares_common_seeds(monkeypatch: pytest.MonkeyPatch) -
     )
 
 
-def test_aim_on_a_tie_is_met_unless_it_must_be_above(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_goal_on_a_tie_is_met_unless_it_must_be_above(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "studies")
-    aims = importlib.import_module("blocks.aims")
+    goals = importlib.import_module("blocks.goals")
     values = {"cora": 0.0, "wiki": 2.0}
-    assert "met, 2 of 2 | lowest: Cora +0.0" in aims.Aim("level", 0, values, 2).row()
-    assert "**missed**, 1 of 2 | not reached: Cora +0.0" in aims.Aim("above", 0, values, 2, above=True).row()
+    assert "met, 2 of 2 | lowest: Cora +0.0" in goals.Goal("level", 0, values, 2).row()
+    assert "**missed**, 1 of 2 | not reached: Cora +0.0" in goals.Goal("above", 0, values, 2, above=True).row()

@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ripplevec.embedder import Embedder
 from ripplevec.errors import InvalidValueError
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.influence.cascade import Cascade
 from ripplevec.lab.evaluation.protocols import Arrivals
 from ripplevec.lab.objective.gap import orthonormalize
@@ -23,13 +24,12 @@ from ripplevec.rules.ripple import RippleRule
 INFLUENCE_DEPTH = 1  # the default of both rules
 
 Matrix = NDArray[np.float64]
-RowIndices = NDArray[np.int64]
 
 
 class LocalAction(NamedTuple):
     """The vertices that an arrival influenced, and their vectors before it."""
 
-    influenced: RowIndices
+    influenced: RowArray
     vectors: Matrix
 
     @property
@@ -59,8 +59,8 @@ class ArrivalState(NamedTuple):
     adjacency: csr_array
     vectors: Matrix
     before: Matrix
-    rows: RowIndices
-    influenced: RowIndices
+    rows: RowArray
+    influenced: RowArray
 
 
 class TracedModel:
@@ -98,7 +98,7 @@ class TracedModel:
             influenced = influenced if influenced.any() else np.ones(neighbor_rows.size, bool)
             self.actions.append(LocalAction(neighbor_rows[influenced], vectors[influenced]))
 
-    def _feasible_vectors(self) -> tuple[RowIndices, Matrix]:
+    def _feasible_vectors(self) -> tuple[RowArray, Matrix]:
         """Return the rows with a vector, and their vectors with FᵀF = I.
 
         Rule `paper` keeps that constraint. The rows of rule `ripple` are projected onto it by the polar decomposition,

@@ -1,4 +1,4 @@
-"""Block `aims`: the goals set before the measurements, and whether they were met."""
+"""Block `goals`: the goals set before the measurements, and whether they were met."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ DATASET_COUNT = len(NAMES)
 
 
 @dataclass(frozen=True)
-class Aim:
-    """A goal: values that should reach `least` (or exceed it, if `above`) on `wanted` data sets, and a remark."""
+class Goal:
+    """Values that should reach `least` (or exceed it, if `above`) on `wanted` data sets, and a remark."""
 
     text: str
     least: float
@@ -52,28 +52,28 @@ class Aim:
         return value > self.least if self.above else value >= self.least
 
 
-def aims() -> str:
+def goals() -> str:
     """Return the table of all goals."""
     head = ["| goal (on all five data sets, unless stated otherwise) | result | values |", "|---|---|---|"]
     return "\n".join(
-        [*head, *(aim.row() for aim in [*_score_aims(), *_cluster_aims(), *_arrival_aims(), *_time_aims()])]
+        [*head, *(goal.row() for goal in [*_score_goals(), *_cluster_goals(), *_arrival_goals(), *_time_goals()])]
     )
 
 
-def _score_aims() -> list[Aim]:
-    return [aim for score in ("micro", "macro") for aim in _aims_of_score(score)]
+def _score_goals() -> list[Goal]:
+    return [goal for score in ("micro", "macro") for goal in _goals_of_score(score)]
 
 
-def _aims_of_score(score: str) -> list[Aim]:
-    def aim(text: str, least: float, group: tuple[str, ...], wanted: int = DATASET_COUNT, above: bool = False) -> Aim:
+def _goals_of_score(score: str) -> list[Goal]:
+    def goal(text: str, least: float, group: tuple[str, ...], wanted: int = DATASET_COUNT, above: bool = False) -> Goal:
         values, remark = leads_over(group, SCORES[score]), _lowest_at_one_share(group, score)
-        return Aim(f"{score}-F1 {text}", least, values, wanted, above, remark=remark)
+        return Goal(f"{score}-F1 {text}", least, values, wanted, above, remark=remark)
 
     return [
-        aim(f"at least as high as {PAPER_SETTING}", 0, RETRAINED),
-        aim(f"at most 1 point below {BEST_TUNED}", -1, TUNED),
-        aim(f"above {BEST_TUNED}, on three data sets", 0, TUNED, 3, above=True),
-        aim("above every streaming baseline", 0, STREAMING, above=True),
+        goal(f"at least as high as {PAPER_SETTING}", 0, RETRAINED),
+        goal(f"at most 1 point below {BEST_TUNED}", -1, TUNED),
+        goal(f"above {BEST_TUNED}, on three data sets", 0, TUNED, 3, above=True),
+        goal("above every streaming baseline", 0, STREAMING, above=True),
     ]
 
 
@@ -90,12 +90,12 @@ def _lowest_at_one_share(group: tuple[str, ...], score: str) -> str:
     return f"; lowest at one share: {NAMES[name]} {format_signed(leads[name, share])} at {share} %"
 
 
-def _cluster_aims() -> list[Aim]:
+def _cluster_goals() -> list[Goal]:
     all_methods = (*RETRAINED, *TUNED, *STREAMING)
-    return [Aim("NMI at most 1.5 points below the best of all methods", -1.5, leads_over(all_methods, SCORES["nmi"]))]
+    return [Goal("NMI at most 1.5 points below the best of all methods", -1.5, leads_over(all_methods, SCORES["nmi"]))]
 
 
-def _arrival_aims() -> list[Aim]:
+def _arrival_goals() -> list[Goal]:
     results = load_results("checkpoint")
 
     def difference(score: str, name: str) -> float:
@@ -103,7 +103,7 @@ def _arrival_aims() -> list[Aim]:
         return mean_paired_difference(results.by_seed(f"arrival_{score}", "ripplevec, on arrival", name), theirs)
 
     return [
-        Aim(
+        Goal(
             f"on arrival, {score}-F1 at most 3 points below plain spectral retrained every 5 %",
             -3,
             {name: difference(score, name) for name in NAMES},
@@ -112,7 +112,7 @@ def _arrival_aims() -> list[Aim]:
     ]
 
 
-def _time_aims() -> list[Aim]:
+def _time_goals() -> list[Goal]:
     wanted = {
         "start and stream without anchors 10 times faster than the fastest retraining with random walks": (
             "no_anchor_",
@@ -122,7 +122,7 @@ def _time_aims() -> list[Aim]:
         "an arrival without anchors 10,000 times faster than that retraining": ("no_anchor_arrival_", 10_000),
         "an arrival with its share of the anchors 500 times faster than that retraining": ("arrival_", 500),
     }
-    return [Aim(text, least, _speedups(which), show=format_number) for text, (which, least) in wanted.items()]
+    return [Goal(text, least, _speedups(which), show=format_number) for text, (which, least) in wanted.items()]
 
 
 def _speedups(which: str) -> dict[str, float]:
