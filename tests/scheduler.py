@@ -143,26 +143,26 @@ class Lock:
     """Replacement for `threading.Lock`."""
 
     def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler, self._held = scheduler, False
+        self._scheduler, self.held = scheduler, False
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         self._scheduler.pause()
-        if self._held and blocking:
-            self._scheduler.pause(lambda: not self._held)
-        if self._held:
+        if self.held and blocking:
+            self._scheduler.pause(lambda: not self.held)
+        if self.held:
             return False
-        self._held = True
+        self.held = True
         return True
 
     def release(self) -> None:
-        assert self._held
-        self._held = False
+        assert self.held
+        self.held = False
         if not self._scheduler.stopped:
             self._scheduler.pause()
 
     def locked(self) -> bool:
         self._scheduler.pause()
-        return self._held
+        return self.held
 
     def __enter__(self) -> bool:
         return self.acquire()

@@ -56,11 +56,13 @@ def test_measure_makes_as_many_calls_as_the_workload_says(call_counts):
 
 
 def test_measure_memory_adds_up_to_the_bytes_of_the_model(monkeypatch):
-    measure_memory = bench_run._measure_memory
-    diagnostics = {}
-    monkeypatch.setattr(
-        bench_run, "_measure_memory", lambda model: diagnostics.update(model.diagnostics()) or measure_memory(model)
-    )
+    diagnostics, read_diagnostics = {}, Embedder.diagnostics
+
+    def record_diagnostics(model, **options):
+        diagnostics.update(read_diagnostics(model, **options))
+        return read_diagnostics(model, **options)
+
+    monkeypatch.setattr(Embedder, "diagnostics", record_diagnostics)
     with show_progress() as bars:
         metrics = measure(TINY, bars)
     assert diagnostics["vertices"] == TINY.vertices

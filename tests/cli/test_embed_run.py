@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from ripplevec import Embedder
 from ripplevec.cli.console import show_progress
 from ripplevec.cli.embed_run import EmbedJob
 from ripplevec.errors import FormatError, InvalidValueError
@@ -30,11 +31,20 @@ def test_embed_job_failing_in_the_stream_leaves_no_file(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e.csv", "start.csv"]
 
 
-def test_embed_job_splits_edges_into_batches_of_the_given_size(tmp_path):
-    sizes = create_job(tmp_path, "".join(f"{i},{i + 1}\n" for i in range(10)), start=0.2, batch_size=3)
+def test_embed_job_splits_edges_into_batches_of_the_given_size(tmp_path, monkeypatch):
+    sizes = {"fit": [], "partial_fit": []}
+
+    def recording(name, method):
+        return lambda model, edges, **options: (sizes[name].append(len(edges)), method(model, edges, **options))[1]
+
+    for name in sizes:
+        monkeypatch.setattr(Embedder, name, recording(name, getattr(Embedder, name)))
+    job = create_job(tmp_path, "".join(f"{i},{i + 1}\n" for i in range(10)), start=0.2, batch_size=3)
     with show_progress() as bars:
-        first, rest, total = sizes._split_edges(bars)
-    assert (len(first), [len(batch) for batch in rest], total) == (2, [3, 3, 2], 8)
+        summary = job.run(bars)
+        assert [(task.total, task.completed) for task in bars.tasks][-1] == (8, 8)
+    assert sizes == {"fit": [2], "partial_fit": [3, 3, 2]}
+    assert (summary["start_edges"], summary["streamed_edges"]) == (2, 8)
 
 
 def test_embed_job_rejects_input_file_as_output(tmp_path):

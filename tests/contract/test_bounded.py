@@ -131,15 +131,18 @@ def test_anchor_without_a_usable_result_keeps_the_vectors(
     """If neither the correction nor the solution from scratch is finite, batches continue with the current vectors."""
     model = stream(Embedder(dim=8).fit(random_attachment(600)))
     model.engine.anchor_lag = lag
-    make_basis = SpectralView._make_basis
 
-    def make_bad_basis(*arguments: Any, **options: Any) -> Any:
-        basis = make_basis(*arguments, **options)
-        basis.rows[7] = np.nan
-        object.__setattr__(basis, "longest", np.nan)
-        return basis
+    def with_bad_row(solve: Any) -> Any:
+        def solve_badly(*arguments: Any, **options: Any) -> Any:
+            basis = solve(*arguments, **options)
+            basis.rows[7] = np.nan
+            object.__setattr__(basis, "longest", np.nan)
+            return basis
 
-    monkeypatch.setattr(SpectralView, "_make_basis", make_bad_basis)
+        return solve_badly
+
+    for name in ("start", "anchor"):
+        monkeypatch.setattr(SpectralView, name, with_bad_row(getattr(SpectralView, name)))
     before, ids = model.to_numpy(), model.ids
     anchored = [model.partial_fit([(f"m{number}", number)]).anchored for number in range(60)]
     after = model.vectors(ids)

@@ -37,14 +37,26 @@ class Counters(EngineCounters):
     def set_sizes(self, vertices: int, edges: int) -> None:
         self.vertex_count, self.edge_count, self.connected = vertices, edges, vertices
 
+    def apply(self, *, events: int = 0, edges: int = 0, changes: int = 0, shortened: int = 0) -> bool:
+        """Count a batch, as an engine does; return whether an anchor is due."""
+        return self._record_batch(events, edges, changes, shortened)
+
+    def anchor(self) -> None:
+        """Count an anchor, as an engine does."""
+        self._record_anchor()
+        self._record_size()
+
+    def refuse_anchor(self, reason: str) -> int:
+        """Count a refused anchor, as an engine does; return the number of moved rows."""
+        return self._record_refused_anchor(CorrectionError(reason)).size
+
 
 @pytest.fixture
 def counters() -> Counters:
     """Counters right after an anchor of 100 vertices and 200 edges."""
     made = Counters()
     made.set_sizes(100, 200)
-    made._record_anchor()
-    made._record_size()
+    made.anchor()
     return made
 
 
@@ -53,8 +65,8 @@ def test_counters_after_reset_are_zero_and_in_saved_order() -> None:
     assert set(Counters().counters().values()) == {0}
 
 
-def test_record_batch_adds_to_the_counters(counters: Counters) -> None:
-    assert not counters._record_batch(events=3, edges=2, changes=5, shortened=1)
+def test_apply_adds_to_the_counters(counters: Counters) -> None:
+    assert not counters.apply(events=3, edges=2, changes=5, shortened=1)
     counted = counters.counters()
     assert (counted["sequence"], counted["events"], counted["edge_events"], counted["changes"]) == (1, 3, 2, 5)
     assert (counted["rows_shortened"], counted["anchors"]) == (1, 1)
@@ -70,25 +82,25 @@ def test_growth_is_the_larger_of_vertices_and_half_of_edges(
 
 
 def test_growth_counts_a_shortened_row_like_a_vertex_from_the_next_batch_on(counters: Counters) -> None:
-    assert not counters._record_batch(events=1, edges=0, changes=10, shortened=10)
+    assert not counters.apply(events=1, edges=0, changes=10, shortened=10)
     assert counters.growth == pytest.approx(0.1)
-    assert counters._record_batch(events=1, edges=0, changes=0, shortened=0)
+    assert counters.apply(events=1, edges=0, changes=0, shortened=0)
 
 
-def test_record_batch_beyond_the_growth_makes_an_anchor_due(counters: Counters) -> None:
-    assert not counters._record_batch(events=39, edges=39, changes=0, shortened=0)
-    assert counters._record_batch(events=1, edges=1, changes=0, shortened=0)
+def test_apply_beyond_the_growth_makes_an_anchor_due(counters: Counters) -> None:
+    assert not counters.apply(events=39, edges=39, changes=0, shortened=0)
+    assert counters.apply(events=1, edges=1, changes=0, shortened=0)
 
 
-def test_record_batch_without_anchors_is_never_due_and_has_unlimited_slack() -> None:
+def test_apply_without_anchors_is_never_due_and_has_unlimited_slack() -> None:
     counters = Counters(anchor_growth=0)
     counters.set_sizes(10**6, 10**6)
-    assert not counters._record_batch(events=1, edges=10**6, changes=0, shortened=0)
+    assert not counters.apply(events=1, edges=10**6, changes=0, shortened=0)
     assert counters.growth_slack == inf
 
 
 def test_growth_slack_bounds_the_growth_without_an_anchor(counters: Counters) -> None:
-    counters._record_batch(events=20, edges=20, changes=0, shortened=0)
+    counters.apply(events=20, edges=20, changes=0, shortened=0)
     assert counters.growth_slack == pytest.approx(0.05 * 100)
     within = int(counters.growth_slack) - 1
     assert not counters.may_exceed_growth(within, within)
@@ -103,16 +115,16 @@ def test_may_exceed_growth_bounds_the_growth(counters: Counters, vertices: int, 
 def test_start_is_due_at_the_start_size_whether_or_not_there_are_anchors(anchor_growth: float) -> None:
     counters = Counters(anchor_growth=anchor_growth, start_size=10, ready=False)
     counters.set_sizes(9, 20)
-    assert not counters._record_batch(events=20, edges=20, changes=0, shortened=0)
+    assert not counters.apply(events=20, edges=20, changes=0, shortened=0)
     assert counters.may_exceed_growth(1, 1)
     counters.set_sizes(10, 21)
-    assert counters._record_batch(events=1, edges=1, changes=0, shortened=0)
+    assert counters.apply(events=1, edges=1, changes=0, shortened=0)
 
 
 def test_record_size_resets_the_counters_since_the_anchor(counters: Counters) -> None:
-    counters._record_batch(events=20, edges=20, changes=0, shortened=2)
+    counters.apply(events=20, edges=20, changes=0, shortened=2)
     counters.set_sizes(105, 220)
-    counters._record_size()
+    counters.anchor()
     assert (counters.growth, counters.growth_slack) == (0, 0)
     assert (counters.vertices_at_anchor, counters.edges_at_anchor) == (105, 220)
     assert (counters.edge_events, counters.rows_shortened, counters.events) == (0, 0, 20)
@@ -123,8 +135,8 @@ def test_refused_anchors_are_logged_and_counted_until_one_succeeds(
 ) -> None:
     with caplog.at_level(logging.ERROR):
         for _ in range(2):
-            assert counters._record_refused_anchor(CorrectionError("not finite")).size == 0
+            assert counters.refuse_anchor("not finite") == 0
     assert counters.anchors_refused == 2
     assert caplog.messages[0] == "anchor refused, vectors kept: sequence=0 reason=not finite"
-    counters._record_anchor()
+    counters.anchor()
     assert (counters.anchors_refused, counters.anchors) == (0, 2)

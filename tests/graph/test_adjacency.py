@@ -218,9 +218,14 @@ def test_arena_changing_graph_of_constant_size_is_bounded() -> None:
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_vertex_record_fills_one_cache_line(directed: bool) -> None:
-    vertices = Adjacency(directed=directed)._vertices
-    assert vertices.grow(1 << 17).strides == (CACHE_LINE_BYTES,)
-    assert vertices.array.ctypes.data % CACHE_LINE_BYTES == 0
+    adjacency = create_adjacency(1 << 17, directed)
+    links = adjacency.links
+    columns = [links.begin, links.degree, links.size_class, links.strength, links.in_strength, links.index_begin]
+    columns += [adjacency.arrival, adjacency.seen, adjacency.placed]
+    assert {column.strides for column in columns} == {(CACHE_LINE_BYTES,)}
+    first = [column.ctypes.data for column in columns]
+    last = [column.ctypes.data + column.itemsize - 1 for column in columns]
+    assert len({address // CACHE_LINE_BYTES for address in first + last}) == 1
 
 
 def test_memory_random_graph_is_below_two_and_a_half_csr_matrices() -> None:
@@ -228,7 +233,7 @@ def test_memory_random_graph_is_below_two_and_a_half_csr_matrices() -> None:
     apply_op(adjacency, np.random.default_rng(0).integers(0, 20_000, (100_000, 2)))
     matrix = adjacency.to_csr()
     csr_bytes = matrix.nnz * (4 + 4) + 20_001 * 4
-    allocated = sum(table.array.nbytes for table in (adjacency._vertices, adjacency._slots))
+    allocated = sum(column.size * column.strides[0] for column in (adjacency.arrival, adjacency.links.neighbor))
     other_fields = adjacency.capacity * sum(
         column.itemsize for column in (adjacency.arrival, adjacency.seen, adjacency.placed)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -20,7 +21,6 @@ from numpy.typing import NDArray
 
 from ripplevec._version import __version__
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.util import checked_directory
 from ripplevec.util.checked_directory import (
     FORMAT_VERSION,
     MANIFEST,
@@ -151,7 +151,9 @@ def edit_manifest(**changes: Any) -> Callable[[Path], None]:
         manifest = json.loads((directory / MANIFEST).read_bytes())
         del manifest["checksum"]
         manifest["arrays"]["rows"] |= changes
-        (directory / MANIFEST).write_bytes(checked_directory._manifest_bytes(manifest))
+        text = json.dumps(manifest, separators=(",", ":")).encode()
+        manifest["checksum"] = hashlib.blake2b(text, digest_size=32).hexdigest()
+        (directory / MANIFEST).write_text(json.dumps(manifest, indent=1))
 
     return edit
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -175,9 +176,11 @@ def test_try_reading_never_blocks() -> None:
     assert lock.try_reading()
     with running(lambda: write(lock, lambda: (inside.set(), leave.wait(LATE)))):
         deadline = time.monotonic() + LATE
-        while not lock._gate.locked() and time.monotonic() < deadline:
+        while lock.try_reading():  # until a writer waits
+            lock.end_reading()
+            assert time.monotonic() < deadline
             time.sleep(0.001)
-        assert not lock.try_reading()  # a writer waits
+        assert not inside.is_set()
         lock.end_reading()
         lock.end_reading()
         inside.wait(LATE)
@@ -213,7 +216,15 @@ def test_exclude_writers_blocks_writers_but_not_readers() -> None:
     assert wrote.wait(LATE)
 
 
-def test_registered_readers_of_ended_threads_are_dropped() -> None:
+def test_registered_readers_of_ended_threads_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered = list[weakref.ref[Any]]()
+
+    class RecordedReference(weakref.ref):  # type: ignore[type-arg]
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            registered.append(weakref.ref(self))
+
+    monkeypatch.setattr(locks, "ref", RecordedReference)
     lock = ReadWriteLock()
 
     def read() -> None:
@@ -223,7 +234,8 @@ def test_registered_readers_of_ended_threads_are_dropped() -> None:
     for _ in range(20):
         with running(read):
             pass
-    assert len(lock._readers) < 10
+    assert len(registered) == 20
+    assert sum(reference() is not None for reference in registered) < 10
 
 
 # ------------------------------------------------------------------ interrupts

@@ -225,6 +225,15 @@ def test_make_operator_of_a_remote_graph_delegates_to_it() -> None:
         def operator(self, tau: float) -> Any:
             return tau
 
+    class FailingGraph(RemoteGraph):
+        def operator(self, tau: float) -> Any:
+            raise LookupError(tau)
+
     assert make_operator("cuda", RemoteGraph(), 7, 0.5, 1) == 0.5
-    assert SpectralView(tau=0.5)._make_operator(RemoteGraph(), 7, 1) == 1.0  # half the mean weight
-    assert SpectralView(tau_per_degree=0.5)._make_operator(RemoteGraph(), 7, 1) == 4.0  # half the mean strength
+    for view, tau in (
+        (SpectralView(tau=0.5), 1.0),  # half the mean weight
+        (SpectralView(tau_per_degree=0.5), 4.0),  # half the mean strength
+    ):
+        with pytest.raises(LookupError) as failure:
+            view.start(FailingGraph(), 7, 2, threads=1)
+        assert failure.value.args == (tau,)

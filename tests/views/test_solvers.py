@@ -65,6 +65,14 @@ def test_solve_leading_eigenpairs_iteratively_agrees_and_is_deterministic(
     assert subspace_angles(root * vectors, root * expected).max() < 0.05
 
 
+def iterate_subspace(operator: Operator, columns: int, progress: Any = None) -> Any:
+    """Solve a small problem by subspace iteration, as if it were too large for the dense solver."""
+    assert operator.active_count > 2 * columns + 2  # below that, the dense solver is always used
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solvers, "MAX_DENSE_SIZE", 0)
+        return solve_leading_eigenpairs(operator, columns, progress)
+
+
 @settings(max_examples=40)
 @given(seed=SEEDS, edges=st.integers(60, 400), columns=st.integers(1, 8), tau=st.sampled_from([0.01, 0.5, 300.0]))
 def test_iterate_subspace_converges_on_random_graphs(
@@ -72,7 +80,7 @@ def test_iterate_subspace_converges_on_random_graphs(
 ) -> None:
     sample = random_sample(seed, 100, edges)
     operator, exact = Operator(sample.adjacency, sample.rows, tau), sample.spectrum(tau)[:columns]
-    mu, vectors = solvers._iterate_subspace(operator, columns, None)
+    mu, vectors = iterate_subspace(operator, columns)
     assert not vectors[~sample.active].any()
     assert (mu <= exact + 1e-5).all()
     assert abs(mu.sum() - exact.sum()) < 2e-3 * exact.sum()
@@ -83,14 +91,14 @@ def test_iterate_subspace_finds_repeated_eigenvalues(create_sample: Any) -> None
     """Forty rings of five vertices: every eigenvalue has multiplicity 40 or 80."""
     rings = [(5 * ring + here, 5 * ring + (here + 1) % 5) for ring in range(40) for here in range(5)]
     sample = create_sample(200, rings)
-    mu, _ = solvers._iterate_subspace(Operator(sample.adjacency, 200, 0.25), 60, None)
+    mu, _ = iterate_subspace(Operator(sample.adjacency, 200, 0.25), 60)
     np.testing.assert_allclose(mu, sample.spectrum(0.25)[:60], atol=2e-3)
 
 
 @pytest.mark.parametrize("edges", [[(0, v) for v in range(1, 40)], [(u, v) for u in range(40) for v in range(u)]])
 def test_iterate_subspace_handles_spectra_of_few_values(create_sample: Any, edges: list[tuple[int, int]]) -> None:
     sample = create_sample(40, edges)  # a star, and a complete graph
-    mu, vectors = solvers._iterate_subspace(Operator(sample.adjacency, 40, 0.25), 5, None)
+    mu, vectors = iterate_subspace(Operator(sample.adjacency, 40, 0.25), 5)
     np.testing.assert_allclose(mu, sample.spectrum(0.25)[:5], atol=1e-5)
     assert np.isfinite(vectors).all()
 
@@ -103,7 +111,7 @@ def test_solvers_report_progress(community_sample: Any, solver: str) -> None:
         reports.append((step, share))
 
     if solver == "subspace":
-        solvers._iterate_subspace(Operator(sample.adjacency, sample.rows, 0.5), 10, progress)
+        iterate_subspace(Operator(sample.adjacency, sample.rows, 0.5), 10, progress)
     else:
         lanczos_largest(lambda y: sample.matrix @ y, sample.rows, 10, progress)
     assert reports
