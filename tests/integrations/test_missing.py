@@ -1,4 +1,4 @@
-"""A library that is not installed is missed only by those who ask for it, and the extra that brings it is named."""
+"""Tests of integrations whose library is not installed: importing them raises an error that names the extra."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_torch_tensor_shares_memory_with_vectors(model):
 
 
 def test_pyg_example_in_the_docs_runs(capsys):
-    """Its block is no `python` block: the others run wherever the tests do, without torch."""
+    """Run the `py` block of the page; tests/docs runs its `python` blocks, which do not need torch."""
     page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
     (example,) = re.findall(r"```py\n(.*?)```", page, flags=re.DOTALL)
     karate = Embedder(dim=4).fit([(0, 1), (1, 2), (2, "another")])

@@ -15,17 +15,18 @@ LABELS = DATA.labels.tolist()
 
 
 def arrivals(count=120):
-    """Vertices in a random order, each with its edges to those before it, and its community."""
+    """Return vertices in random order, each with its edges to earlier vertices, and its community."""
     rng = np.random.default_rng(0)
-    place = rng.permutation(120)
-    earlier = {int(vertex): [] for vertex in np.argsort(place)}
+    position = rng.permutation(120)
+    earlier = {int(vertex): [] for vertex in np.argsort(position)}
     for a, b in DATA.edges.tolist():
-        new, old = (a, b) if place[a] > place[b] else (b, a)
+        new, old = (a, b) if position[a] > position[b] else (b, a)
         earlier[new].append(old)
     return [({"vertex": v, "neighbors": n}, LABELS[v]) for v, n in list(earlier.items())[:count]]
 
 
-def checked():
+def applicable_checks():
+    """Return the checks of River that do not contradict a growing graph."""
     return [
         check
         for check in checks.yield_checks(StreamEmbedder(dim=4))
@@ -33,9 +34,9 @@ def checked():
     ]
 
 
-@pytest.mark.parametrize("check", checked(), ids=lambda check: check.__name__)
-def test_what_river_expects_of_a_transformer(check):
-    """On arrivals where a check wants data: those that River has hold no vertices."""
+@pytest.mark.parametrize("check", applicable_checks(), ids=lambda check: check.__name__)
+def test_stream_embedder_passes_the_checks_of_river(check):
+    """Pass arrivals to checks that need data, because the data sets of River contain no vertices."""
     model = StreamEmbedder(dim=4)
     if isinstance(check, functools.partial):
         check.func(model, dataset=arrivals(60))
@@ -43,7 +44,7 @@ def test_what_river_expects_of_a_transformer(check):
         check(model)
 
 
-def test_a_stream_is_learned_as_it_comes():
+def test_stream_embedder_in_a_pipeline_learns_and_equals_an_embedder():
     classify = multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
     pipeline = StreamEmbedder(dim=8) | preprocessing.StandardScaler() | classify
     late = metrics.Accuracy()
@@ -59,14 +60,14 @@ def test_a_stream_is_learned_as_it_comes():
     assert model.digest() == plain.digest()
 
 
-def test_beside_other_features():
+def test_stream_embedder_can_be_combined_with_other_features():
     features = (compose.Select("vertex", "neighbors") | StreamEmbedder(dim=2)) + compose.Select("age")
     x = {"vertex": "a", "neighbors": ["b"], "age": 3}
     features.learn_one(x)
     assert features.transform_one(x).keys() == {0, 1, "age"}
 
 
-def test_a_newcomer_is_seen_as_it_would_be_placed():
+def test_transform_one_of_a_new_vertex_equals_preview():
     step = StreamEmbedder(dim=4)
     step.model = Embedder(dim=4).fit(DATA.edges)
     before = step.model.digest()
@@ -79,13 +80,13 @@ def test_a_newcomer_is_seen_as_it_would_be_placed():
     assert step.model.neighbors("new") == [(1, 2.0), (0, 1.0)]
 
 
-@pytest.mark.parametrize("verb", ["learn_one", "transform_one"])
-def test_what_is_no_arrival(verb):
+@pytest.mark.parametrize("method", ["learn_one", "transform_one"])
+def test_stream_embedder_without_vertex_raises(method):
     with pytest.raises(InvalidValueError, match=r"arrival: expected .*vertex.*got {'node': 1}"):
-        getattr(StreamEmbedder(), verb)({"node": 1})
+        getattr(StreamEmbedder(), method)({"node": 1})
 
 
-def test_arrivals_may_have_a_time():
+def test_stream_embedder_accepts_times_of_arrivals():
     embedder = StreamEmbedder(dim=2, half_life=10.0)
     embedder.learn_one({"vertex": "a", "neighbors": ["b"], "time": 0})
     embedder.learn_one({"vertex": "c", "neighbors": ["b"], "time": 20})

@@ -25,7 +25,7 @@ IDS, LABELS = np.arange(120), DATA.labels
 
 @pytest.fixture(scope="module")
 def fitted():
-    """To be read, not changed."""
+    """Return a fitted model that all tests share; they must not change it."""
     return Embedder(dim=6).fit(DATA.edges)
 
 

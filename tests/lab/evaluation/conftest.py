@@ -13,7 +13,7 @@ from ripplevec.batch import Batch, Op
 
 
 class NeighborMean:
-    """Start from eigenvectors, row_of a new vertex at the mean of its neighbors, rotate all vectors at every anchor."""
+    """Start from eigenvectors, place a new vertex at the mean of its neighbors, rotate all vectors at every anchor."""
 
     def __init__(self, dim: int = 4, anchor_every: int | None = None, angle: float = 0.0) -> None:
         self.dim, self.anchor_every = dim, anchor_every

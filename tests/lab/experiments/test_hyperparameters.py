@@ -29,7 +29,7 @@ GRID = [
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """A folder with the record of a study `grid`, which once had a setting more."""
+    """Return a folder with the record of a study `grid`, which also has a setting that the study no longer contains."""
     record = Record.read(tmp_path / "grid.json")
 
     def tried(own: dict[str, Any], score: float) -> None:

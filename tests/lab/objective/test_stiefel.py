@@ -112,7 +112,7 @@ def test_minimize_from_any_start_finds_same_optimum(make_planted_graph: Any) -> 
 
 
 def test_warm_start_nudge_leaves_saddle_of_zero_rows(make_planted_graph: Any) -> None:
-    """Vertices without edges add no loss at any place, so vectors there relieve the others."""
+    """Vertices without edges add no loss with any vector, so the optimum gives them the length that others avoid."""
     objective = Objective(csr_array(block_diag(make_planted_graph().toarray(), np.zeros((6, 6)))), random_start(60, 12))
     stuck = minimize(objective, warm_start(objective, nudge=0))
     free, anywhere = minimize(objective), minimize(objective, random_start(66, 12, 5))
@@ -256,7 +256,7 @@ def test_minimize_with_invalid_start_raises(make_planted_graph: Any) -> None:
 
 
 def test_minimize_agrees_with_trust_region_solver(make_planted_graph: Any) -> None:
-    """A trust-region method: second order, another retraction, only the loss in common."""
+    """Compare with a trust-region method, which is of second order and shares only the loss with `minimize`."""
     pymanopt = pytest.importorskip("pymanopt")
     objective = grown_objective(make_planted_graph)
     manifold = pymanopt.manifolds.Stiefel(60, 4)

@@ -198,7 +198,7 @@ VALIDATION_ORDER = np.random.default_rng(3).permutation(240)
 
 
 def validation_scores() -> dict[str, float]:
-    """All metrics but the time."""
+    """Return all metrics except the times."""
     return {name: value for name, value in run_trial(VALIDATION).metrics.items() if name != "retrain_seconds"}
 
 

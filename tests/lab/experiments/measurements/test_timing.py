@@ -128,7 +128,7 @@ GROWTH = {
 
 @pytest.fixture
 def streams(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
-    """The data sets that were streamed, and what came of it."""
+    """Return the data sets that were streamed, each with the result of the stream."""
     seen: list[tuple[Any, Any]] = []
     stream = timing.stream
 
