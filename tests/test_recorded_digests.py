@@ -25,6 +25,7 @@ from ripplevec import Batch, Embedder, Op
 from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalTransport
+from ripplevec.parameters import Parameters
 
 RECORD = Path(__file__).with_name("recorded_digests.json")
 STREAMS: dict[str, dict[str, Any]] = {
@@ -118,7 +119,7 @@ def test_stream_of_one_seed_ends_in_the_recorded_state(name: str, size: int) -> 
 @pytest.mark.parametrize("size", [1, 1_000])
 def test_stream_on_shards_ends_in_the_recorded_state(size: int) -> None:
     """Without anchors: their sums over shards differ in the last bits from those of one machine."""
-    known = Embedder(dim=16, seed=5, threads=1, anchor_growth=0)._validated_parameters()
+    known = Parameters(**Embedder(dim=16, seed=5, threads=1, anchor_growth=0).get_params())
     engine = ClusterEngine(LocalTransport(SHARDS, lambda number: Shard(number, SHARDS, known)), known)
     start, *others = batches(size, timed=False, weighted=True, removals=True)
     engine.start(start)

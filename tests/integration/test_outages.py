@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from contextlib import closing, contextmanager
-from types import SimpleNamespace
 
 import pytest
 
@@ -307,18 +306,28 @@ def test_kafka_source_close_during_outage_returns(caplog):
 
 def test_kafka_source_close_does_not_wait_for_offset_commit(caplog, monkeypatch):
     monkeypatch.setattr(kafka, "CLOSE_TIMEOUT", 0.05)
-    answered = threading.Event()
+    answered, create_client = threading.Event(), kafka.create_kafka_client
+
+    class WaitingConsumer:
+        def __init__(self, *arguments, **options):
+            self.consumer = create_client(*arguments, **options)
+
+        def __getattr__(self, name):
+            return getattr(self.consumer, name)
+
+        def close(self):
+            answered.wait()
+            self.consumer.close()
+
+    monkeypatch.setattr(kafka, "create_kafka_client", WaitingConsumer)
     with closing(KafkaBroker()) as broker:
         source = broker.source()
         source.open(None)
-        consumer = source._consumer
-        monkeypatch.setattr(source, "_consumer", SimpleNamespace(close=answered.wait))
         source.close()
         assert NOT_COMMITTED in caplog.text
         assert is_closing()
         answered.set()
         wait_until(lambda: not is_closing())
-        consumer.close()
 
 
 def test_run_kafka_with_lost_messages_raises_format_error(tmp_path):

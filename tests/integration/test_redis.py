@@ -195,7 +195,7 @@ def test_redis_source_survives_broker_restart(redis_server, redis_client, open_s
 def test_redis_source_lost_responses_lose_no_entries(redis_client, open_source, monkeypatch):
     add_edges(redis_client, 0, 30)
     source, calls = open_source(batch_size=3), iter(range(1000))
-    xreadgroup = source._client.xreadgroup
+    xreadgroup = redis.Redis.xreadgroup
 
     def xreadgroup_with_losses(*arguments, **options):
         answer = xreadgroup(*arguments, **options)
@@ -203,7 +203,7 @@ def test_redis_source_lost_responses_lose_no_entries(redis_client, open_source, 
             raise redis.ConnectionError("connection lost")
         return answer
 
-    monkeypatch.setattr(source._client, "xreadgroup", xreadgroup_with_losses)
+    monkeypatch.setattr(redis.Redis, "xreadgroup", xreadgroup_with_losses)
     got = []
     while len(got) < 30:
         read = source.read(5)
@@ -211,6 +211,7 @@ def test_redis_source_lost_responses_lose_no_entries(redis_client, open_source, 
         got += edge_numbers(read)
     assert got == list(range(30))
     assert count_pending(redis_client) == 0
+    assert next(calls) > 10  # half of the responses were lost
 
 
 def test_redis_source_deleted_stream_starts_again(redis_client, open_source):

@@ -300,16 +300,28 @@ def test_lag_in_events_is_independent_of_the_batch_size() -> None:
     assert waited >= 0.1 * START
 
 
-def test_merge_touched_bounds_the_number_of_steps() -> None:
+def test_prepare_bounds_the_number_of_refresh_steps() -> None:
+    def merge(touched: list[TouchedRows]) -> list[TouchedRows]:
+        """Return the steps that an anchor passes to its rule."""
+        steps = list[list[TouchedRows]]()
+
+        class RecordingRule:
+            def prepare_correction(self, store: Any, correction: Any, touched: list[TouchedRows], *_: Any) -> None:
+                steps.append(touched)
+
+        done: Any = background_anchor.Future()
+        done.set_result(None)
+        rule: Any = RecordingRule()
+        store: Any = None
+        background_anchor.BackgroundAnchor(0, 0, done, touched).prepare(rule, store, 0.0)
+        return steps[0]
+
     touched = [TouchedRows(np.array([number % 7, 90 + number]), np.array([number, number])) for number in range(100)]
-    merged = background_anchor._merge_touched(touched)
+    merged = merge(touched)
     assert len(merged) == background_anchor.MAX_REFRESH_STEPS
     for rows, _ in merged:
         assert np.unique(rows).size == rows.size
     assert {row for rows, _ in merged for row in rows.tolist()} == {row for rows, _ in touched for row in rows.tolist()}
     last = {int(row): int(arrival) for rows, arrivals in merged for row, arrival in zip(rows, arrivals, strict=True)}
     assert [last[row] for row in range(7)] == [98, 99, 93, 94, 95, 96, 97]
-    assert (
-        background_anchor._merge_touched(touched[: background_anchor.MAX_REFRESH_STEPS])
-        == touched[: background_anchor.MAX_REFRESH_STEPS]
-    )
+    assert merge(touched[: background_anchor.MAX_REFRESH_STEPS]) == touched[: background_anchor.MAX_REFRESH_STEPS]

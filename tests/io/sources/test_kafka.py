@@ -161,15 +161,22 @@ def test_kafka_source_close_twice_does_nothing(open_source):
 
 @pytest.mark.usefixtures("send")
 def test_kafka_source_close_does_not_wait_for_unreachable_cluster(open_source, monkeypatch, caplog):
-    source = open_source()
+    create_client = kafka_source.create_kafka_client
+
+    class SlowConsumer:
+        def __init__(self, *arguments, **options):
+            self.consumer = create_client(*arguments, **options)
+
+        def __getattr__(self, name):
+            return getattr(self.consumer, name)
+
+        def close(self):
+            time.sleep(0.5)
+            self.consumer.close()
+
+    monkeypatch.setattr(kafka_source, "create_kafka_client", SlowConsumer)
     monkeypatch.setattr(kafka_source, "CLOSE_TIMEOUT", 0.05)
-    close_consumer = source._close_consumer
-
-    def close_slowly():
-        time.sleep(0.5)
-        close_consumer()
-
-    monkeypatch.setattr(source, "_close_consumer", close_slowly)
+    source = open_source()
     start = time.monotonic()
     source.close()
     assert time.monotonic() - start < 0.4
