@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from contextlib import ExitStack, closing
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +22,7 @@ from ripplevec.io.brokers import UnreachableError
 from ripplevec.io.change_messages import changes_to_dict
 from ripplevec.io.protocols import BadMessage
 from ripplevec.io.sinks.redis import RedisDeadLetters, RedisSink
+from ripplevec.io.sources import redis as redis_source
 from ripplevec.io.sources.redis import RedisSource
 
 redis = pytest.importorskip("redis", reason="the Python package is not installed: pip install '.[redis]'")
@@ -47,11 +50,19 @@ def edge_numbers(*reads):
     return [int(name[1:]) for read in reads for name in ids_to_list(read.batch.src)]
 
 
-def make_pending_idle(client, source):
-    """Make all pending entries look idle for an hour, and make the source claim idle entries at its next read."""
-    for entry in client.xpending_range("edges", "ripplevec", "-", "+", 1000):
-        client.xclaim("edges", "ripplevec", entry["consumer"], 0, [entry["message_id"]], idle=3_600_000, justid=True)
-    source._next_claim = 0.0
+@pytest.fixture
+def make_pending_idle(redis_client, monkeypatch):
+    """Return a function that lets an hour pass for pending entries and sources, which then claim idle entries."""
+    clock = SimpleNamespace(passed=0, sleep=time.sleep, monotonic=lambda: time.monotonic() + clock.passed)
+    monkeypatch.setattr(redis_source, "time", clock)
+
+    def pass_an_hour():
+        for entry in redis_client.xpending_range("edges", "ripplevec", "-", "+", 1000):
+            entries = [entry["message_id"]]
+            redis_client.xclaim("edges", "ripplevec", entry["consumer"], 0, entries, idle=3_600_000, justid=True)
+        clock.passed += 3_600
+
+    return pass_an_hour
 
 
 def read_all(source, acknowledge=True):
@@ -130,24 +141,24 @@ def test_redis_source_takes_over_entries_of_dead_consumer_in_order(redis_client,
     assert count_pending(redis_client) == 0
 
 
-def test_redis_source_idle_entries_of_other_consumer_are_claimed_once(redis_client, open_source):
+def test_redis_source_idle_entries_of_other_consumer_are_claimed_once(redis_client, open_source, make_pending_idle):
     source = open_source()
     add_edges(redis_client, 0, 3)
     redis_client.xreadgroup("ripplevec", "other", {"edges": ">"}, count=2)
     redis_client.xdel("edges", redis_client.xrange("edges")[0][0])
     before = source.read(0)
     assert edge_numbers(before) == [2]
-    make_pending_idle(redis_client, source)
+    make_pending_idle()
     claimed = source.read(0)
     assert edge_numbers(claimed) == [1]  # the other entry was deleted
     assert claimed.position["last"] == before.position["last"]
     assert read_all(source) == []
     again = open_source(before.position)  # after a crash before it was saved, the entry is read again
-    make_pending_idle(redis_client, again)
+    make_pending_idle()
     assert edge_numbers(*read_all(again, acknowledge=False)) == [1]
     assert count_pending(redis_client) == 1
     once = open_source(claimed.position)  # after a crash once it was saved, it is not
-    make_pending_idle(redis_client, once)
+    make_pending_idle()
     assert read_all(once) == []
     assert count_pending(redis_client) == 0
     add_edges(redis_client, 3, 4)
@@ -157,11 +168,11 @@ def test_redis_source_idle_entries_of_other_consumer_are_claimed_once(redis_clie
     assert once.read(0).position["late"] == []
 
 
-def test_redis_source_claimed_entries_are_not_read_again(redis_client, open_source):
+def test_redis_source_claimed_entries_are_not_read_again(redis_client, open_source, make_pending_idle):
     source = open_source()
     add_edges(redis_client, 0, 2)
     redis_client.xreadgroup("ripplevec", "other", {"edges": ">"}, count=2)
-    make_pending_idle(redis_client, source)
+    make_pending_idle()
     claimed = source.read(0)
     assert (edge_numbers(claimed), claimed.position["last"]) == ([0, 1], "0-0")
     source.acknowledge(claimed.position)
