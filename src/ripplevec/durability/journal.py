@@ -54,12 +54,23 @@ class JournalEntry:
         Name of the stream that the batch was read from.
     position
         Position in the source after this batch, any value that JSON can represent.
+
+    Raises
+    ------
+    InvalidValueError
+        If the key, the source or the position cannot be stored.
     """
 
     batch: Batch
     key: str | None = None
     source: str | None = None
     position: Any = None
+
+    def __post_init__(self) -> None:
+        if self.key is not None:
+            check_idempotency_key(self.key)
+        if self.source is not None or self.position is not None:
+            _check_position(self.source, self.position)
 
 
 class JournalRow(NamedTuple):
@@ -432,17 +443,15 @@ class Journal:
             self.commit_uncertain = True
 
 
-def validate_entry(entry: JournalEntry) -> None:
-    """Raise `InvalidValueError` for a key, a source or a position that cannot be stored."""
-    key, source, position = entry.key, entry.source, entry.position
-    check_idempotency_key(key)
-    if source is None and position is not None:
+def _check_position(source: str | None, position: Any) -> None:
+    """Raise `InvalidValueError` for a source or a position that cannot be stored."""
+    if source is None:
         raise InvalidValueError.of("position", "a `source` given with it", position)
-    if source is not None and not (isinstance(source, str) and source):
+    if not (isinstance(source, str) and source):
         raise InvalidValueError.of("source", "a non-empty string", source)
     try:
-        json.dumps([key, source, position], allow_nan=False).encode()
-        (f"{key}{source}").encode()  # JSON escapes unpaired surrogates, but SQLite cannot store them
+        json.dumps(position, allow_nan=False).encode()
+        source.encode()  # SQLite cannot store unpaired surrogates
     except (TypeError, ValueError) as error:
         raise InvalidValueError.of("position", f"a value that JSON can represent ({error})", position) from error
 

@@ -6,27 +6,29 @@ order.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ripplevec.batch import EdgeListLike
+from ripplevec.batch import Batch, EdgeListLike, Op, ids_to_list, take_ids
 from ripplevec.changes import Changes
 from ripplevec.durability.change_publisher import ChangePublisher, Listener
 from ripplevec.durability.directory_lock import DirectoryLock
-from ripplevec.durability.group_commit import CommitGroup
 from ripplevec.durability.journal import JournalEntry
 from ripplevec.durability.recovery import open_journal, recover
 from ripplevec.durability.session_model import RUNTIME_PARAMETERS, ModelFactory, SessionModel, create_model
 from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SNAPSHOTS_KEPT, SnapshotStore, SnapshotWriter
 from ripplevec.errors import InvalidValueError, RipplevecError, StateError
-from ripplevec.io.protocols import ChangeSink, DeadLetterSink, EventSource, Position, ReadResult
+from ripplevec.graph.batch_validation import BatchAdmission
+from ripplevec.io.protocols import BadMessage, ChangeSink, DeadLetterSink, EventSource, Position, ReadResult
 
 __all__ = ["JournalEntry", "Session"]
 
@@ -40,6 +42,25 @@ IDLE_FLUSH_SECONDS = 1.0
 """Time between two flushes of the sinks while a source has no input."""
 
 _READ_TIMEOUT_SECONDS = 0.1  # wait for a source before `until` is called again
+
+
+@dataclass(slots=True)
+class CommitGroup:
+    """Batches that share the next flush: they are admitted one by one, written together, then applied one by one."""
+
+    first: int  # sequence number of the first batch
+    entries: list[JournalEntry] = field(default_factory=list)  # admitted batches
+    outcomes: list[int | RipplevecError] = field(default_factory=list)  # per batch: its number, or why it was rejected
+    sequence_by_key: dict[str, int] = field(default_factory=dict)
+    admission: BatchAdmission | None = None  # None while all batches only add edges, which nothing can prevent
+
+    def append(self, entry: JournalEntry) -> None:
+        """Add an admitted batch under the next sequence number."""
+        sequence = self.first + len(self.entries)
+        self.entries.append(entry)
+        self.outcomes.append(sequence)
+        if entry.key is not None:
+            self.sequence_by_key[entry.key] = sequence
 
 
 class Session:
@@ -199,9 +220,12 @@ class Session:
         """
         with self._write_lock:
             self._check_usable()
-            group = CommitGroup(self.model, self._journal)
+            group = CommitGroup(self._journal.last + 1)
             for entry in entries:
-                group.add(entry if isinstance(entry, JournalEntry) else JournalEntry(entry))  # type: ignore[arg-type]
+                try:
+                    self._admit(group, entry if isinstance(entry, JournalEntry) else JournalEntry(entry))  # type: ignore[arg-type]
+                except RipplevecError as rejection:
+                    group.outcomes.append(rejection)
             results = self._commit(group)
             self.model.warn_self_loops()  # last, because a warning filter may raise
             return results
@@ -344,8 +368,8 @@ class Session:
         """Commit one group of reads, publish the changes, and acknowledge the reads."""
         with self._write_lock:
             self._check_usable()
-            group = CommitGroup(self.model, self._journal)
-            failure = group.add_reads(source.name, reads, dead_letters)
+            group = CommitGroup(self._journal.last + 1)
+            failure = self._admit_reads(group, source.name, reads, dead_letters)
             if sinks:
                 self._publisher.start_source(source.name, self._journal.last)
             else:
@@ -441,22 +465,68 @@ class Session:
 
     # ------------------------------------------------------------------ internals
 
+    def _admit(self, group: CommitGroup, entry: JournalEntry) -> None:
+        """Add a batch to a group, unless its key was used before; raise if it cannot be applied after the others."""
+        if entry.key is not None:
+            sequence = group.sequence_by_key.get(entry.key) or self._journal.find_key(entry.key)
+            if sequence is not None:
+                group.outcomes.append(sequence)
+                return
+        if not isinstance(entry.batch, Batch):
+            entry = replace(entry, batch=self._to_batch(entry.batch))
+        if (admission := self._admission(group, entry.batch)) is not None:
+            admission.admit(entry.batch)
+        group.append(entry)
+
+    def _admit_reads(
+        self, group: CommitGroup, source: str, reads: Sequence[ReadResult], dead_letters: DeadLetterSink | None
+    ) -> RipplevecError | None:
+        """Add the valid rows of each read to a group and record the others as dead letters.
+
+        Without dead letters, stop before the first read that has an invalid row or message, and return the error.
+        """
+        for read in reads:
+            batch, rejected = self._to_batch(read.batch), dict[int, RipplevecError]()
+            if (admission := self._admission(group, batch)) is not None:
+                batch, rejected = admission.admit_valid_rows(batch)
+            rejected_rows = (_make_bad_message(read, row, error) for row, error in rejected.items())
+            for message in [*read.bad_messages, *rejected_rows]:
+                if dead_letters is None:
+                    return StateError(
+                        f"{source}: bad message at {message.where}: {message.reason}. Pass `dead_letters` to skip such "
+                        "messages."
+                    )
+                dead_letters.record(source, message)
+            group.append(JournalEntry(batch, None, source, read.position))
+        return None
+
+    def _to_batch(self, edges: EdgeListLike) -> Batch:
+        return Batch.from_any(edges, directed=self.model.directed)
+
+    def _admission(self, group: CommitGroup, batch: Batch) -> BatchAdmission | None:
+        """Return the check of a batch against the state after the group; None if all batches only add edges."""
+        if group.admission is None and batch.op is not None:
+            admitted = [entry.batch for entry in group.entries]
+            group.admission = BatchAdmission(self.model.engine.graph_lookup, admitted)
+        return group.admission
+
     def _commit(self, group: CommitGroup, source: str | None = None) -> list[Changes | RipplevecError]:
         """Write a group to disk, apply it and notify listeners; with `source`, also queue its changes for the sinks.
 
         Any error fails the session, unless nothing reached the disk: memory, disk and listeners may disagree.
         """
-        last_before, listener_errors = self._journal.last, list[Exception]()
-
-        def on_applied(entry: JournalEntry, changes: Changes) -> None:
-            if source is not None:
-                self._publisher.queue(source, changes)
-            listener_errors.extend(self._publisher.notify_listeners(entry, changes))
-
+        applied, listener_errors = dict[int, Changes](), list[Exception]()
         try:
-            results = group.commit(dict(self._publisher.published), on_applied)
+            if group.entries:
+                self._journal.append(group.entries, self._publisher.published)
+            for sequence, entry in enumerate(group.entries, group.first):
+                changes = applied[sequence] = self.model.apply_batch(entry.batch)
+                if source is not None:
+                    self._publisher.queue(source, changes)
+                listener_errors += self._publisher.notify_listeners(entry, changes)
+            results = [self._result(outcome, applied) for outcome in group.outcomes]
         except BaseException as error:
-            nothing_written = isinstance(error, StateError) and self._journal.last == last_before
+            nothing_written = isinstance(error, StateError) and self._journal.last < group.first
             if self._journal.commit_uncertain or not nothing_written:
                 self._failure = error
             raise
@@ -468,6 +538,12 @@ class Session:
             with suppress(MemoryError):  # the batch is safe, and a later one starts the snapshot
                 self._start_snapshot()
         return results
+
+    def _result(self, outcome: int | RipplevecError, applied: dict[int, Changes]) -> Changes | RipplevecError:
+        if isinstance(outcome, RipplevecError):
+            return outcome
+        changes = applied.pop(outcome, None)  # a repeated key gets its changes once
+        return self.model.empty_changes(outcome) if changes is None else changes
 
     def _start_snapshot(self) -> Future[None]:
         self._events_at_last_snapshot = self.model.engine.events
@@ -497,3 +573,12 @@ def _read_group(source: EventSource) -> tuple[list[ReadResult], bool]:
     except EOFError:
         return reads, True
     return reads, False
+
+
+def _make_bad_message(read: ReadResult, row: int, error: RipplevecError) -> BadMessage:
+    """Describe a row that cannot be applied as a bad message, whose text is the row as JSON."""
+    only_row, batch = slice(row, row + 1), read.batch
+    (src,), (dst,) = ids_to_list(take_ids(batch.src, only_row)), ids_to_list(take_ids(batch.dst, only_row))
+    op = Op(0 if batch.op is None else int(batch.op[row])).name.lower()
+    message = json.dumps({"src": src, "dst": dst, "op": op})
+    return BadMessage(message, f"row {row} of the read that ends at {json.dumps(read.position)}", str(error))

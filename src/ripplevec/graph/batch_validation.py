@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -108,9 +108,10 @@ class BatchSimulation:
 class BatchAdmission:
     """Validates successive batches before any of them is applied, each as if the admitted ones had been applied."""
 
-    def __init__(self, graph: GraphLookup) -> None:
+    def __init__(self, graph: GraphLookup, admitted: Sequence[Batch] = ()) -> None:
+        """Begin after batches that only add edges."""
         self.graph = graph
-        self._admitted: list[Batch] = []
+        self._admitted = list(admitted)
         self._simulation, self._simulated = BatchSimulation(graph), 0
 
     def admit(self, batch: Batch) -> None:
