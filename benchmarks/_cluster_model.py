@@ -207,9 +207,9 @@ def machine_bytes(memory: Record, ids: Record, machines: int) -> float:
     return state_bytes(memory, ids) / machines + process * 2**20
 
 
-def select_by_shards(record: Record, figure: str) -> dict[int, float]:
-    """Return a figure of a record for each number of shards that was measured."""
-    matches = {name: re.fullmatch(rf"shards_(\d+)_{figure}", name) for name in record}
+def select_by_shards(record: Record, metric: str) -> dict[int, float]:
+    """Return a metric of a record for each number of shards that was measured."""
+    matches = {name: re.fullmatch(rf"shards_(\d+)_{metric}", name) for name in record}
     return {int(match[1]): record[name] for name, match in matches.items() if match}
 
 

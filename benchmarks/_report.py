@@ -40,22 +40,22 @@ def run_benchmark(
     default_size: int,
     draw: Callable[[dict[str, Any], Path], None] | None = None,
 ) -> None:
-    """Parse the options, measure, print the figures, and write the record (`--json`) and the plot (`--figure`)."""
+    """Parse the options, measure, print the metrics, and write the record (`--json`) and the plot (`--figure`)."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(f"--{size_option}", dest="size", type=int, default=default_size)
     parser.add_argument("--json", type=Path)
     if draw:
         parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
-    figures = measure(options.size)
-    for name, value in figures.items():
+    metrics = measure(options.size)
+    for name, value in metrics.items():
         print(f"{name:32} {value:,.2f}")
     if options.json:
-        write_record(options.json, figures)
+        write_record(options.json, metrics)
     if draw and options.figure:
-        draw(figures, options.figure)
+        draw(metrics, options.figure)
 
 
-def write_record(path: Path, figures: dict[str, Any]) -> None:
-    """Write figures with the versions, machine and commit that they depend on."""
-    path.write_text(json.dumps({**figures, "environment": describe_environment()}, indent=1) + "\n")
+def write_record(path: Path, metrics: dict[str, Any]) -> None:
+    """Write metrics with the versions, machine and commit that they depend on."""
+    path.write_text(json.dumps({**metrics, "environment": describe_environment()}, indent=1) + "\n")

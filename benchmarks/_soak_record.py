@@ -1,4 +1,4 @@
-"""Record of the soak test: its parts, and figures over all of them."""
+"""Record of the soak test: its parts, and metrics over all of them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SoakRecord:
 
 
 def summarize(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return figures over all parts."""
+    """Return metrics over all parts."""
     sums = ("batches", "anchors", "snapshots", "reads", "searches", "looks_at_changes", "killed", "sent_again")
     downtimes = [kill["away"] for part in parts for kill in part["kills_at"]]
     totals: dict[str, Any] = {name: sum(part[name] for part in parts) for name in sums}

@@ -88,7 +88,7 @@ class SoakSeries:
         return np.array([np.percentile(part, share) if part.size else np.nan for part in self.latencies[name]])
 
     def column(self, name: str) -> NDArray[np.float64]:
-        """Return one figure of all samples."""
+        """Return one field of all samples."""
         return np.array([getattr(sample, name) for sample in self.samples], np.float64)
 
     def break_at_downtime(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -97,7 +97,7 @@ class SoakSeries:
         return np.where(steps > 2 * np.median(steps), np.nan, values)
 
     def flatness(self) -> dict[str, dict[str, float | None]]:
-        """Compare the first and the last third of the settled time for every figure that should stay constant."""
+        """Compare the first and the last third of the settled time for every metric that should stay constant."""
         trends = {name: self._column_trend(name) for name in ("resident_mb", "state_mb", "handles")}
         for name in self.latencies:
             for share in (50, 99):

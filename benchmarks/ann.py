@@ -34,14 +34,14 @@ def measure(vertices: int) -> dict[str, Any]:
     model = Embedder(search="ann").fit(edges[newest < start_size])
     began = time.perf_counter()
     searches = update_index(model)
-    figures: dict[str, Any] = {
+    metrics: dict[str, Any] = {
         "vertices": vertices,
         "searches_to_fill": searches,
         "seconds_to_fill": time.perf_counter() - began,
         "bytes_per_vertex": get_index(model).nbytes / len(model),
     }
-    figures |= measure_stream(model, edges, newest, start_size)
-    return figures | measure_churn(model)
+    metrics |= measure_stream(model, edges, newest, start_size)
+    return metrics | measure_churn(model)
 
 
 def measure_stream(model: Embedder, edges: np.ndarray, newest: np.ndarray, start_size: int) -> dict[str, Any]:

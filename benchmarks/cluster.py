@@ -5,7 +5,7 @@
 Streams of arrivals with five edges and 128 columns, in batches from a single arrival to 100,000 edges, are applied to
 `Embedder` with one thread per core and to `ShardedEmbedder` with 1, 2 and 4 shards on the same cores. The bytes sent
 between shards are counted, and so is the necessary part of them: the remote rows that are read. `_cluster_model.py`
-extrapolates these figures, and those of `cluster_driver.py`, to many machines.
+extrapolates these metrics, and those of `cluster_driver.py`, to many machines.
 """
 
 from __future__ import annotations
@@ -89,14 +89,14 @@ def measure(vertices: int) -> dict[str, Any]:
     ray.init("local", num_cpus=os.cpu_count(), include_dashboard=False, object_store_memory=STORE, log_to_driver=False)
     single = grow_model(Embedder(dim=DIM, anchor_growth=0), vertices)
     seconds = time_batches(single, vertices)
-    figures: dict[str, Any] = {"vertices": vertices, "cores": os.cpu_count()}
-    figures |= {f"single_seconds_{size}": value for size, value in seconds.items()}
+    metrics: dict[str, Any] = {"vertices": vertices, "cores": os.cpu_count()}
+    metrics |= {f"single_seconds_{size}": value for size, value in seconds.items()}
     for shards in SHARDS:
         results = measure_shards(shards, vertices, single.digest())
         results |= {f"of_single_{size}": seconds[size] / results[f"seconds_{size}"] for size in BATCHES}
-        figures |= {f"shards_{shards}_{name}": value for name, value in results.items()}
+        metrics |= {f"shards_{shards}_{name}": value for name, value in results.items()}
     ray.shutdown()
-    return figures
+    return metrics
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 A batch is distributed to up to 256 stub shards, which respond immediately: the remaining time is that of the driver.
 The bytes that pass through the driver are counted as well, and so are the calls that a batch makes, on two real shards
-in this process. `_cluster_model.py` uses these figures, which four shards on one machine would not show.
+in this process. `_cluster_model.py` uses these metrics, which four shards on one machine would not show.
 """
 
 from __future__ import annotations
@@ -119,13 +119,13 @@ def count_calls() -> dict[str, int]:
 def measure(count: int) -> dict[str, Any]:
     """Measure the driver by itself, then count the calls."""
     batch = make_arrivals(KNOWN, KNOWN + count)
-    figures: dict[str, Any] = {"arrivals": count}
+    metrics: dict[str, Any] = {"arrivals": count}
     for shards in SHARDS:
         transport = StubTransport(shards, KNOWN)
         distribute(transport, batch)
-        figures[f"shards_{shards}_bytes_per_arrival"] = transport.bytes / count
-        figures[f"shards_{shards}_us_per_arrival"] = 1e6 * best_seconds(partial(distribute, transport, batch)) / count
-    return figures | count_calls()
+        metrics[f"shards_{shards}_bytes_per_arrival"] = transport.bytes / count
+        metrics[f"shards_{shards}_us_per_arrival"] = 1e6 * best_seconds(partial(distribute, transport, batch)) / count
+    return metrics | count_calls()
 
 
 if __name__ == "__main__":

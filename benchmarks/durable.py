@@ -72,19 +72,19 @@ def measure_flush(times: int = 50) -> float:
 
 
 def measure(edges: int) -> dict[str, Any]:
-    """Measure all figures in one run."""
+    """Measure all metrics in one run."""
     batches = make_stream(edges)
     warm_up(batches[:40])
-    figures = {"edges": edges, "flush_ms": measure_flush() * 1e3}
+    metrics = {"edges": edges, "flush_ms": measure_flush() * 1e3}
     for growth, name in ((0, "no_anchors"), ("auto", "anchors")):
         memory_rate = measure_model_rate(batches, anchor_growth=growth)
-        figures[f"{name}_memory_per_second"] = memory_rate
+        metrics[f"{name}_memory_per_second"] = memory_rate
         for group, label in ((1, "one_by_one"), (GROUP_SIZE, "grouped")):
-            figures[f"{name}_{label}_over_memory"] = (
+            metrics[f"{name}_{label}_over_memory"] = (
                 measure_session_rate(batches, group, anchor_growth=growth, anchor_lag=0) / memory_rate
             )
-    figures["anchors_behind_over_memory"] = measure_session_rate(batches, GROUP_SIZE) / memory_rate
-    return figures
+    metrics["anchors_behind_over_memory"] = measure_session_rate(batches, GROUP_SIZE) / memory_rate
+    return metrics
 
 
 if __name__ == "__main__":

@@ -26,11 +26,11 @@ COMPARED_IDS = 1_000_000
 def measure(n: int) -> dict[str, Any]:
     """Measure integers spread over 63 bits and texts such as user-1234."""
     order = np.random.default_rng(0).permutation(n - n % 2)
-    figures: dict[str, Any] = {"ids": len(order)}
+    metrics: dict[str, Any] = {"ids": len(order)}
     for kind, create_ids in ("int", create_integers), ("text", create_texts):
         results = measure_ids(create_ids(order, 0), create_ids(order, 1))
-        figures |= {f"{kind}_{name}": value for name, value in results.items()}
-    return figures
+        metrics |= {f"{kind}_{name}": value for name, value in results.items()}
+    return metrics
 
 
 def create_integers(order: NDArray[np.int64], shift: int) -> IdColumn:

@@ -43,7 +43,7 @@ def stream(graph: str, edges: int, **parameters: Any) -> tuple[dict[str, float],
     reset_peak_memory()
     began = time.perf_counter()
     model.fit(generate_one_batch(generate, first))
-    figures = {"start_seconds": time.perf_counter() - began, "start_peak_gib": process_memory_gib("VmHWM")}
+    metrics = {"start_seconds": time.perf_counter() - began, "start_peak_gib": process_memory_gib("VmHWM")}
     reset_peak_memory()
     total_seconds = late_seconds = 0.0
     last_shown = time.perf_counter()
@@ -59,7 +59,7 @@ def stream(graph: str, edges: int, **parameters: Any) -> tuple[dict[str, float],
                 f"  {graph}: {len(model):,} vertices, {total_seconds:.0f} s, {process_memory_gib('VmRSS'):.2f} GiB",
                 flush=True,
             )
-    figures |= {
+    metrics |= {
         "vertices": len(model),
         "edges": model.diagnostics()["edges"],
         "stream_seconds": total_seconds,
@@ -68,26 +68,26 @@ def stream(graph: str, edges: int, **parameters: Any) -> tuple[dict[str, float],
         "stream_peak_gib": process_memory_gib("VmHWM"),
         "us_per_edge_at_the_end": 1e6 * late_seconds / (edges * 0.1),
     }
-    return figures, model
+    return metrics, model
 
 
 def measure(graph: str, edges: int, **parameters: Any) -> dict[str, float]:
     """Stream a small and a large graph of one kind, and anchor the large one."""
     small = stream(graph, edges // 100, **parameters)[0]
-    figures, model = stream(graph, edges, **parameters)
+    metrics, model = stream(graph, edges, **parameters)
     reset_peak_memory()
     began = time.perf_counter()
     model.anchor()
-    return figures | {
+    return metrics | {
         "us_per_edge_at_a_hundredth": small["us_per_edge_at_the_end"],
-        "cost_over_a_hundredth": figures["us_per_edge_at_the_end"] / small["us_per_edge_at_the_end"],
+        "cost_over_a_hundredth": metrics["us_per_edge_at_the_end"] / small["us_per_edge_at_the_end"],
         "anchor_seconds": time.perf_counter() - began,
         "anchor_peak_gib": process_memory_gib("VmHWM"),
     }
 
 
 def main() -> None:
-    """Measure the graphs, print the figures, and write a record if requested."""
+    """Measure the graphs, print the metrics, and write a record if requested."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--edges", type=int, default=10_000_000)
     parser.add_argument("--graph", choices=[*GRAPHS, "both"], default="both")

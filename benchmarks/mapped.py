@@ -82,7 +82,7 @@ def measure(vertices: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as directory:
         memory_us, process_mb = stream_in_process(vertices, None)
         file_us, _ = stream_in_process(vertices, directory)
-        figures = {
+        metrics = {
             "vertices": vertices,
             "vectors_mb": vectors_mb,
             "us_in_memory": memory_us,
@@ -92,9 +92,9 @@ def measure(vertices: int) -> dict[str, Any]:
         with limit_memory(process_mb - vectors_mb / 2) as group:
             if group is not None:
                 half_us, _ = stream_in_process(vertices, directory, group)
-                figures |= {"limit_mb": process_mb - vectors_mb / 2, "us_with_room_for_half": half_us}
-                figures["half_over_memory"] = half_us / memory_us
-    return figures
+                metrics |= {"limit_mb": process_mb - vectors_mb / 2, "us_with_room_for_half": half_us}
+                metrics["half_over_memory"] = half_us / memory_us
+    return metrics
 
 
 if __name__ == "__main__":

@@ -135,20 +135,20 @@ def connect(service: ServiceProcess, receive_buffer: int | None = None) -> Itera
 
 def measure(vertices: int) -> dict[str, Any]:
     """Run all three cases."""
-    figures: dict[str, Any] = {"vertices": vertices}
+    metrics: dict[str, Any] = {"vertices": vertices}
     options = ("--dim", str(DIM), "--anchor-growth", "0")
     with tempfile.TemporaryDirectory() as folder:
         with run_service(Path(folder) / "requests", *options) as service:
             build_graph(service, vertices)
-            figures |= measure_announced_bodies(service) | measure_abandoned_requests(service)
+            metrics |= measure_announced_bodies(service) | measure_abandoned_requests(service)
         megabytes = []
         for followers in (0, FOLLOWERS):
             with run_service(Path(folder) / f"followers{followers}", *options) as service:
                 build_graph(service, vertices // 5)
                 megabytes.append(measure_followers(service, vertices // 5, followers))
     without, with_followers = megabytes
-    figures |= {"unfollowed_mb": without, "followed_mb": with_followers, "followers_hold_mb": with_followers - without}
-    return figures
+    metrics |= {"unfollowed_mb": without, "followed_mb": with_followers, "followers_hold_mb": with_followers - without}
+    return metrics
 
 
 if __name__ == "__main__":

@@ -163,7 +163,7 @@ def score_vectors(vectors: Vectors, stream: ArrivalStream, seed: int) -> dict[st
 
 
 class Results:
-    """Results of every system on a graph so far: a list per figure, with an entry per seed."""
+    """Results of every system on a graph so far: a list per metric, with an entry per seed."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -175,8 +175,8 @@ class Results:
             return
         row = self.systems.setdefault(system, {"start": [], "seconds": [], "micro": [], "newcomers": []})
         row["start"].append(seconds)
-        for figure in ("seconds", "micro", "newcomers"):
-            row[figure].append([])
+        for metric in ("seconds", "micro", "newcomers"):
+            row[metric].append([])
         self._print(system, f"start {seconds:.2f} s")
 
     def add_step(self, system: str, seconds: float, scores: dict[str, float]) -> None:
@@ -184,8 +184,8 @@ class Results:
         if self.has_failed(system):
             return
         row = self.systems[system]
-        for figure, value in {"seconds": seconds, **scores}.items():
-            row[figure][-1].append(value)
+        for metric, value in {"seconds": seconds, **scores}.items():
+            row[metric][-1].append(value)
         text = f"up to date in {seconds:.4f} s, micro-F1 {scores['micro']:.3f}, new vertices {scores['newcomers']:.3f}"
         self._print(system, f"step {len(row['seconds'][-1])}: {text}")
 
@@ -194,7 +194,7 @@ class Results:
         return "failed" in self.systems.get(system, {})
 
     def add_failure(self, system: str, reason: str) -> None:
-        """Replace the figures of a system by the reason of its failure."""
+        """Replace the metrics of a system by the reason of its failure."""
         self.systems[system] = {"failed": reason}
         self._print(system, reason)
 

@@ -186,7 +186,7 @@ def measure_anchor_step(engine: Engine, threads: int) -> dict[str, float]:
 
 def measure(vertices: int) -> dict[str, Any]:
     """Measure everything in one run."""
-    figures: dict[str, Any] = {"vertices": vertices, "dim": DIM}
+    metrics: dict[str, Any] = {"vertices": vertices, "dim": DIM}
     storages: tuple[Literal["float32", "float16"], ...] = ("float32", "float16")
     for storage in storages:
         for threads in (1, 2):
@@ -195,11 +195,11 @@ def measure(vertices: int) -> dict[str, Any]:
                 results |= measure_anchor_step(engine, threads)
             del engine
             gc.collect()  # otherwise its memory would still be allocated while the next engine runs
-            figures |= {f"{storage}_{threads}_{name}": value for name, value in results.items()}
-        one, two = (figures[f"{storage}_{threads}_edges_per_second"] for threads in (1, 2))
-        figures[f"{storage}_two_over_one"] = two / one
-    steps = [figures[f"float32_{threads}_anchor_step_seconds"] for threads in (1, 2)]
-    return figures | {"anchor_step_two_over_one": steps[0] / steps[1]}
+            metrics |= {f"{storage}_{threads}_{name}": value for name, value in results.items()}
+        one, two = (metrics[f"{storage}_{threads}_edges_per_second"] for threads in (1, 2))
+        metrics[f"{storage}_two_over_one"] = two / one
+    steps = [metrics[f"float32_{threads}_anchor_step_seconds"] for threads in (1, 2)]
+    return metrics | {"anchor_step_two_over_one": steps[0] / steps[1]}
 
 
 if __name__ == "__main__":

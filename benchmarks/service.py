@@ -233,7 +233,7 @@ def measure_stream(requests: list[Any], folder: Path, anchors: bool) -> dict[str
         http_rate = measure_http(requests, service)
         p50, p99 = measure_arrivals(service, vertices)
         reads = measure_reads_while_writing(service, vertices)
-    figures = {
+    metrics = {
         "edges_per_second_durable": session_rate,
         "edges_per_second_http": http_rate,
         "http_over_durable": http_rate / session_rate,
@@ -241,7 +241,7 @@ def measure_stream(requests: list[Any], folder: Path, anchors: bool) -> dict[str
         "arrival_p99_ms": p99,
         **reads,
     }
-    return {f"{figure}_{name}": value for figure, value in figures.items()}
+    return {f"{metric}_{name}": value for metric, value in metrics.items()}
 
 
 def measure(vertices: int) -> dict[str, Any]:

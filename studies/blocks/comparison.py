@@ -122,8 +122,8 @@ def _summarize_leads(words: str, group: tuple[str, ...]) -> str:
     )
 
 
-def _summarize_speedups(words: str, figure: str) -> str:
-    times = [load_results("time").mean(figure, "one thread", name) for name in NAMES]
+def _summarize_speedups(words: str, metric: str) -> str:
+    times = [load_results("time").mean(metric, "one thread", name) for name in NAMES]
     if not all_measured(*times):
         return ""
     low, high = format_number(min(times)), format_number(max(times))
@@ -152,7 +152,7 @@ def ratios() -> str:
         "an arrival, no anchors": "ripplevec_no_anchor_arrival_times_faster",
     }
     return table_by_dataset(
-        {label: results.means([figure], "one thread", format_number) for label, figure in rows.items()}
+        {label: results.means([metric], "one thread", format_number) for label, metric in rows.items()}
     )
 
 
@@ -160,10 +160,10 @@ def growth() -> str:
     """Return the cost on the smallest and the largest graph, and the fitted exponent of growth."""
     results = load_results("growth")
     rows: dict[str, Iterable[str]] = {}
-    for figure, label in results.study.figures.items():
+    for metric, label in results.study.figures.items():
         costs = {}
         for setting, parameters in results.study.settings.items():
-            if all_measured(cost := results.mean(figure, setting, results.study.datasets[0])):
+            if all_measured(cost := results.mean(metric, setting, results.study.datasets[0])):
                 costs[parameters["vertices"]] = cost
         rows[label] = _growth_row(costs)
     return markdown_table(["smallest graph", "largest graph", "grows as"], rows)

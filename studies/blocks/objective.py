@@ -30,9 +30,9 @@ def ritz() -> str:
     views = {"first view": "view_1@100", "second view": "view_2@100"}
     settings = {"rule `ripple`": OURS, "rule `ripple`, no anchor": NO_ANCHOR}
     return table_by_dataset({
-        f"{rule}, {view}": results.mean_and_deviation(figure, setting)
+        f"{rule}, {view}": results.mean_and_deviation(metric, setting)
         for rule, setting in settings.items()
-        for view, figure in views.items()
+        for view, metric in views.items()
     })  # fmt: skip
 
 
@@ -64,11 +64,11 @@ def losses() -> str:
         "smoothness, rule `paper`": "smoothness",
         "smoothness, optimum": "optimum_smoothness",
     }
-    return table_by_dataset({label: _along_stream(figure) for label, figure in rows.items()})
+    return table_by_dataset({label: _along_stream(metric) for label, metric in rows.items()})
 
 
-def _along_stream(figure: str) -> CellFormatter:
-    return load_results("lemma").means([f"{figure}@{position}" for position in POSITIONS], PAPER, two_digits)
+def _along_stream(metric: str) -> CellFormatter:
+    return load_results("lemma").means([f"{metric}@{position}" for position in POSITIONS], PAPER, two_digits)
 
 
 def two_digits(value: float) -> str:
@@ -84,8 +84,8 @@ def relative() -> str:
     """Return the relative deviations of the rules and of the controls at the end."""
     results = load_results("lemma")
 
-    def row(figure: str, setting: str) -> CellFormatter:
-        return results.means([f"{figure}@100"], setting, two_digits)
+    def row(metric: str, setting: str) -> CellFormatter:
+        return results.means([f"{metric}@100"], setting, two_digits)
 
     return table_by_dataset({
         "rule `paper`": row("relative", PAPER),
@@ -153,10 +153,10 @@ def premises() -> str:
     return table_by_dataset({label: _both_dimensions(*row) for label, row in rows.items()})
 
 
-def _both_dimensions(figure: str, show: Callable[[float], str]) -> CellFormatter:
+def _both_dimensions(metric: str, show: Callable[[float], str]) -> CellFormatter:
     """Return a row of values for k = 32 (three seeds) / k = 90 (one seed)."""
     results = load_results("lemma")
-    return lambda name: " / ".join(show(results.mean(figure, setting, name)) for setting in SIZES.values())
+    return lambda name: " / ".join(show(results.mean(metric, setting, name)) for setting in SIZES.values())
 
 
 def format_percent(value: float) -> str:

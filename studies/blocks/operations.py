@@ -89,11 +89,11 @@ def _first_and_last(parts: list[dict[str, Any]]) -> list[tuple[int, dict[str, An
     return [numbered[0], *numbered[1:][-1:]]
 
 
-def _trend_cells(figure: dict[str, Any], unit: str) -> list[str]:
-    if figure["last_over_first"] is None:
+def _trend_cells(trend: dict[str, Any], unit: str) -> list[str]:
+    if trend["last_over_first"] is None:
         return ["–", "–", "–"]
-    thirds = [f"{format_number(figure[third])} {unit}".strip() for third in ("first_third", "last_third")]
-    return [*thirds, f"{figure['last_over_first']:.2f} ×"]
+    thirds = [f"{format_number(trend[third])} {unit}".strip() for third in ("first_third", "last_third")]
+    return [*thirds, f"{trend['last_over_first']:.2f} ×"]
 
 
 def durable() -> str:

@@ -124,10 +124,10 @@ def order() -> str:
     random_order, by_index = load_results("classification"), load_results("order")
     rows = {}
     for method in (OURS, PAPER, "DeepWalk"):
-        figures = ["current_micro@50"] if method == "DeepWalk" else ["arrival_micro@50", "current_micro@50"]
-        rows[f"{method}, random order"] = random_order.means(figures, method, format_points)
+        metrics = ["current_micro@50"] if method == "DeepWalk" else ["arrival_micro@50", "current_micro@50"]
+        rows[f"{method}, random order"] = random_order.means(metrics, method, format_points)
         rows |= {
-            setting: by_index.means(figures, setting, format_points)
+            setting: by_index.means(metrics, setting, format_points)
             for setting in by_index.study.settings
             if setting.startswith(f"{method}, ")
         }
@@ -244,9 +244,9 @@ def _clusters_best() -> tuple[list[float], float, str]:
     results = load_results("classification")
     gaps = [
         find_strongest(
-            PAPER_BASELINES, name, classification_score(figure), results.by_seed(f"arrival_{figure}", PAPER, name)
+            PAPER_BASELINES, name, classification_score(score), results.by_seed(f"arrival_{score}", PAPER, name)
         ).lead
-        for figure in ("nmi", "completeness")
+        for score in ("nmi", "completeness")
         for name in ("cora", "flickr")
     ]
     template = (
@@ -263,33 +263,33 @@ def _much_faster() -> tuple[list[float], float, str]:
     return times, 2.0, "{low:.1f} to {high:.1f} times faster than the fastest of DeepWalk, node2vec, struc2vec"
 
 
-def clustering_metric(setting: str, figure: str) -> str:
+def clustering_metric(setting: str, score: str) -> str:
     """Return the metric that the paper reports: for its own rule, that of the vectors on arrival."""
-    return f"arrival_{figure}" if setting == PAPER else figure
+    return f"arrival_{score}" if setting == PAPER else score
 
 
-def printed_value(figure: str, setting: str, name: str) -> float:
+def printed_value(score: str, setting: str, name: str) -> float:
     """Return a number printed in Table 3 of the paper."""
-    return load_results("classification").study.reference_values(clustering_metric(setting, figure), setting, name)[
+    return load_results("classification").study.reference_values(clustering_metric(setting, score), setting, name)[
         "paper"
     ]
 
 
-def clustering(figure: str) -> str:
+def clustering(score: str) -> str:
     """Return NMI or completeness, with the numbers printed in the paper in brackets."""
     results = load_results("classification")
 
     def with_printed_value(setting: str) -> CellFormatter:
-        metric = clustering_metric(setting, figure)
+        metric = clustering_metric(setting, score)
         return lambda name: (
-            f"{format_points(results.mean(metric, setting, name))} ({printed_value(figure, setting, name):.2f})"
+            f"{format_points(results.mean(metric, setting, name))} ({printed_value(score, setting, name):.2f})"
         )
 
     return table_by_dataset({
         "rule `paper`, vectors on arrival": with_printed_value(PAPER),
-        "rule `paper`, vectors at the end": results.means([figure], PAPER, format_points),
+        "rule `paper`, vectors at the end": results.means([score], PAPER, format_points),
         **{name: with_printed_value(name) for name in PAPER_BASELINES},
-        "rule `ripple`, vectors at the end": results.means([figure], OURS, format_points),
+        "rule `ripple`, vectors at the end": results.means([score], OURS, format_points),
     })  # fmt: skip
 
 
@@ -305,7 +305,7 @@ def most_nmi() -> str:
 
     def row(setting: str) -> CellFormatter:
         def format_cell(name: str) -> str:
-            nmi, completeness = (printed_value(figure, setting, name) for figure in ("nmi", "completeness"))
+            nmi, completeness = (printed_value(score, setting, name) for score in ("nmi", "completeness"))
             room = 2 / (1 + facts["datasets"][name]["index"]["entropy_of_classes_over_most"])
             most = (completeness + ROUNDING) * room
             return f"**{nmi:.2f} > {most:.2f}**" if nmi - ROUNDING > most else f"{nmi:.2f} ≤ {most:.2f}"
@@ -320,5 +320,5 @@ def seconds() -> str:
     timed = load_results("time")
     labels = timed.study.plots["seconds"].figures | {"paper": PAPER}
     return table_by_dataset(
-        {label: timed.means([figure], "one thread", format_number) for figure, label in labels.items()}
+        {label: timed.means([metric], "one thread", format_number) for metric, label in labels.items()}
     )

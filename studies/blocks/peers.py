@@ -84,10 +84,10 @@ def _format_row(system: dict[str, Any], ours: list[float]) -> list[str]:
     ]
 
 
-def _by_step(system: dict[str, Any], figure: str) -> list[float]:
+def _by_step(system: dict[str, Any], metric: str) -> list[float]:
     """Aggregate over seeds per step: the median of times, which is robust to disturbances, and the mean of scores."""
-    aggregate = median if figure == "seconds" else fmean
-    return [aggregate(seeds) for seeds in zip(*system[figure], strict=True)]
+    aggregate = median if metric == "seconds" else fmean
+    return [aggregate(seeds) for seeds in zip(*system[metric], strict=True)]
 
 
 def _format_time(seconds: float) -> str:

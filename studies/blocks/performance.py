@@ -40,7 +40,7 @@ def roofline() -> str:
         "speed relative to the bare loop, rows only": "{ripple_share_of_bare:.0%}",
         "speed relative to the bare loop, with ids and edges": "{share_of_bare:.0%}",
     }
-    figures = {kind: _strip_prefix(prefix, record) for kind, prefix in kinds.items()}
+    columns = {kind: _strip_prefix(prefix, record) for kind, prefix in kinds.items()}
     text = (
         f"{record['vertices']:,} vertices, five edges per arrival. Two threads are "
         f"{record['float32_two_over_one']:.2f} × (float32) and {record['float16_two_over_one']:.2f} × (float16) as "
@@ -48,7 +48,7 @@ def roofline() -> str:
         f"one, and one thread reaches {record['float32_1_anchor_step_share_of_bare']:.0%} of the speed of the bare "
         "loop."
     )
-    return f"{_format_table(figures, rows)}\n\n{fill(space_percent_signs(text), 120)}"
+    return f"{_format_table(columns, rows)}\n\n{fill(space_percent_signs(text), 120)}"
 
 
 def large() -> str:
@@ -91,8 +91,8 @@ def anchor() -> str:
         f"same machine. The largest relative difference between both results is {gpu['values_apart']:.0e} for the "
         f"eigenvalues and {gpu['inner_products_apart']:.0e} for the inner products of vectors."
     )
-    figures = {f"{size['vertices']:,.0f} vertices": size for size in sizes}
-    return f"{_format_table(figures, rows)}\n\n{fill(text, 120)}"
+    columns = {f"{size['vertices']:,.0f} vertices": size for size in sizes}
+    return f"{_format_table(columns, rows)}\n\n{fill(text, 120)}"
 
 
 def mapped() -> str:
@@ -118,8 +118,8 @@ def half_precision() -> str:
     """Return the scores with 16-bit and 32-bit rows on the five data sets."""
     study = load_results("storage")
     rows = {
-        f"{label}, {bits} bits": study.mean_and_deviation(figure, f"{bits} bits")
-        for label, figure in (("current", "current_micro"), ("on arrival", "arrival_micro"))
+        f"{label}, {bits} bits": study.mean_and_deviation(metric, f"{bits} bits")
+        for label, metric in (("current", "current_micro"), ("on arrival", "arrival_micro"))
         for bits in (32, 16)
     }
 
@@ -143,10 +143,10 @@ def ids() -> str:
         "memory per id": "{bytes_per_id:.0f} bytes",
         "speed of look-ups relative to a dict, to pandas": "{over_dict:.1f} ×, {over_pandas:.1f} ×",
     }
-    figures = {
+    columns = {
         kind: _strip_prefix(prefix, record) for kind, prefix in {"64-bit integers": "int_", "text": "text_"}.items()
     }
-    return f"{_format_table(figures, rows)}\n\n{record['ids']:,.0f} ids, one core."
+    return f"{_format_table(columns, rows)}\n\n{record['ids']:,.0f} ids, one core."
 
 
 def ann() -> str:

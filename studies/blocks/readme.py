@@ -13,7 +13,7 @@ ROWS = {"current": "current_micro", "exact": "exact_micro", "arrival": "arrival_
 def quality() -> str:
     """Return the table of scores, and the stability of the coordinates."""
     results = load_results("quality")
-    scores = table_by_dataset({label: results.mean_and_deviation(figure, START) for label, figure in ROWS.items()})
+    scores = table_by_dataset({label: results.mean_and_deviation(metric, START) for label, metric in ROWS.items()})
     return f"{scores}\n\n{stability()}"
 
 

@@ -24,14 +24,14 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Import:
 
 @pytest.fixture
 def render_block(benchmark: Import, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str]:
-    """Return a function that writes figures as a record and renders the block of docs/performance.md made from it."""
+    """Return a function that writes metrics as a record and renders the block of docs/performance.md made from it."""
     monkeypatch.syspath_prepend(ROOT / "studies")
     performance = benchmark("blocks.performance")
     monkeypatch.setattr(benchmark("blocks.records"), "RESULTS", tmp_path)
 
-    def render(name: str, figures: dict[str, Any]) -> str:
-        assert all(math.isfinite(value) for value in figures.values() if not isinstance(value, str | dict))
-        benchmark("_report").write_record(tmp_path / f"{name}.json", figures)
+    def render(name: str, metrics: dict[str, Any]) -> str:
+        assert all(math.isfinite(value) for value in metrics.values() if not isinstance(value, str | dict))
+        benchmark("_report").write_record(tmp_path / f"{name}.json", metrics)
         performance.goals_at_scale()
         block: str = getattr(performance, name)()
         assert block != performance.MISSING

@@ -42,13 +42,13 @@ def test_with_bases_replaces_the_rows(anchors: Any) -> None:
     assert np.array_equal(after.coordinates.mu, np.concatenate([basis.mu for basis in bases]))
 
 
-def test_anchor_record_contains_all_documented_figures(
+def test_anchor_record_contains_all_documented_metrics(
     benchmark: Callable[[str], Any], render_block: Callable[..., str], tmp_path: Any
 ) -> None:
-    figures = benchmark("anchor").measure(VERTICES)
+    metrics = benchmark("anchor").measure(VERTICES)
     names = ("vertices", "edges", "threads", "gpu_seconds", "cpu_over_gpu", "values_apart", "inner_products_apart")
     benchmark("_report").write_record(tmp_path / "anchor_gpu.json", dict.fromkeys(names, 1))
-    assert "2,000 vertices" in render_block("anchor", figures)
-    assert figures["same_bits"] == 1
-    assert figures["two_over_one"] == figures["one_thread_seconds"] / figures["two_threads_seconds"]
-    assert 0.5 < figures["found_by_the_first"] < figures["found_by_the_second"] < 1.0
+    assert "2,000 vertices" in render_block("anchor", metrics)
+    assert metrics["same_bits"] == 1
+    assert metrics["two_over_one"] == metrics["one_thread_seconds"] / metrics["two_threads_seconds"]
+    assert 0.5 < metrics["found_by_the_first"] < metrics["found_by_the_second"] < 1.0

@@ -49,9 +49,9 @@ def test_remove_vertices_removes_the_given_number(ann: Any, model: Embedder) -> 
     assert len(model) == 270
 
 
-def test_ann_record_contains_all_documented_figures(ann: Any, render_block: Callable[..., str]) -> None:
-    figures = ann.measure(600)
-    assert "600 vertices" in render_block("ann", figures)
-    assert figures["recall_least"] <= figures["recall_mean"] <= 1
-    assert figures["churn_share"] == pytest.approx(0.1)
-    assert figures["anchors"] > 0
+def test_ann_record_contains_all_documented_metrics(ann: Any, render_block: Callable[..., str]) -> None:
+    metrics = ann.measure(600)
+    assert "600 vertices" in render_block("ann", metrics)
+    assert metrics["recall_least"] <= metrics["recall_mean"] <= 1
+    assert metrics["churn_share"] == pytest.approx(0.1)
+    assert metrics["anchors"] > 0

@@ -43,11 +43,11 @@ def create_records(model: ModuleType, **constants: float) -> tuple[dict[str, Any
     for shards in (1, 2, 4):
         seconds = {size: model.predict_local(exact, shards, size, CORES, TWO_THREADS) for size in (200, 20_000)}
         seconds[1] = exact.fixed(shards) / exact.calls_over_one
-        figures = {f"seconds_{size}": value for size, value in seconds.items()}
-        figures |= {f"of_single_{size}": size * 5e-6 / value for size, value in seconds.items()}
-        figures |= {f"{name}_per_arrival": value * (1 - 1 / shards) for name, value in _bytes_sent(exact).items()}
-        figures |= {"sent_over_needed": exact.sent / exact.needed, "same": 1.0}
-        cluster |= {f"shards_{shards}_{name}": value for name, value in figures.items()}
+        metrics = {f"seconds_{size}": value for size, value in seconds.items()}
+        metrics |= {f"of_single_{size}": size * 5e-6 / value for size, value in seconds.items()}
+        metrics |= {f"{name}_per_arrival": value * (1 - 1 / shards) for name, value in _bytes_sent(exact).items()}
+        metrics |= {"sent_over_needed": exact.sent / exact.needed, "same": 1.0}
+        cluster |= {f"shards_{shards}_{name}": value for name, value in metrics.items()}
     driver = {"arrivals": 1000, "calls_1": exact.calls / exact.calls_over_one, "calls_20000": exact.calls}
     for shards in (1, 4, 16, 64, 256):
         driver[f"shards_{shards}_us_per_arrival"] = 1e6 * exact.driver(shards)
@@ -206,9 +206,9 @@ def test_driver_benchmark_runs_without_shards(
     driver = benchmark("cluster_driver")
     monkeypatch.setattr(driver, "count_calls", dict)
     monkeypatch.setattr(driver, "SHARDS", (1, 3))
-    figures = driver.measure(50)
-    assert set(figures) == {"arrivals"} | {f"shards_{n}_{unit}_per_arrival" for n in (1, 3) for unit in ("us", "bytes")}
-    assert figures["shards_3_bytes_per_arrival"] == figures["shards_1_bytes_per_arrival"]  # all batches go to one shard
+    metrics = driver.measure(50)
+    assert set(metrics) == {"arrivals"} | {f"shards_{n}_{unit}_per_arrival" for n in (1, 3) for unit in ("us", "bytes")}
+    assert metrics["shards_3_bytes_per_arrival"] == metrics["shards_1_bytes_per_arrival"]  # all batches go to one shard
 
 
 def test_count_calls_grows_with_the_batch(
@@ -217,5 +217,5 @@ def test_count_calls_grows_with_the_batch(
     driver = benchmark("cluster_driver")
     for name, value in {"SMALL": 400, "START": 200, "BATCHES": (1, 100)}.items():
         monkeypatch.setattr(driver, name, value)
-    figures = driver.count_calls()
-    assert figures["calls_100"] > figures["calls_1"] > figures["exchanges_1"] > 0
+    metrics = driver.count_calls()
+    assert metrics["calls_100"] > metrics["calls_1"] > metrics["exchanges_1"] > 0

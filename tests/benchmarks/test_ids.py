@@ -39,7 +39,7 @@ def test_check_table_raises_on_wrong_lookups(ids: Any) -> None:
             ids.check_table(table, known, unknown, rows)
 
 
-def test_ids_record_contains_all_documented_figures(ids: Any, render_block: Callable[..., str]) -> None:
-    figures = ids.measure(2_001)
-    assert "2,000 ids" in render_block("ids", figures)
-    assert 16 < figures["int_bytes_per_id"] < figures["text_bytes_per_id"] < 500
+def test_ids_record_contains_all_documented_metrics(ids: Any, render_block: Callable[..., str]) -> None:
+    metrics = ids.measure(2_001)
+    assert "2,000 ids" in render_block("ids", metrics)
+    assert 16 < metrics["int_bytes_per_id"] < metrics["text_bytes_per_id"] < 500

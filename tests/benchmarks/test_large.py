@@ -14,7 +14,7 @@ EDGES = 20_000
 
 
 @pytest.mark.filterwarnings("ignore:self-loops")
-def test_large_record_contains_all_documented_figures(
+def test_large_record_contains_all_documented_metrics(
     benchmark: Callable[[str], Any], render_block: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = tmp_path / "record.json"
@@ -26,10 +26,10 @@ def test_large_record_contains_all_documented_figures(
     assert record["preferential"]["vertices"] == EDGES // 10 + 1
     assert 0.95 * EDGES < record["preferential"]["edges"] <= EDGES  # edges may repeat
     for graph in ("preferential", "rmat"):
-        figures = record[graph]
-        assert figures["edges_per_second"] == pytest.approx(0.9 * EDGES / figures["stream_seconds"])
-        assert 0 < figures["us_per_edge_at_the_end"] * 0.1 * EDGES < 1e6 * figures["stream_seconds"]
-        assert 0 < figures["resident_gib"] <= figures["stream_peak_gib"] + 0.01
+        metrics = record[graph]
+        assert metrics["edges_per_second"] == pytest.approx(0.9 * EDGES / metrics["stream_seconds"])
+        assert 0 < metrics["us_per_edge_at_the_end"] * 0.1 * EDGES < 1e6 * metrics["stream_seconds"]
+        assert 0 < metrics["resident_gib"] <= metrics["stream_peak_gib"] + 0.01
 
 
 def test_generate_one_batch_holds_all_edges(benchmark: Callable[[str], Any]) -> None:

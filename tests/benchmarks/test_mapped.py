@@ -41,7 +41,7 @@ def test_stream_stores_vectors_in_the_given_directory(
     assert model.dim == 128
 
 
-def test_mapped_record_contains_all_documented_figures(
+def test_mapped_record_contains_all_documented_metrics(
     mapped: Any, render_block: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     calls = []
@@ -51,13 +51,13 @@ def test_mapped_record_contains_all_documented_figures(
         return mapped.stream(vertices, directory)[0], 500.0
 
     monkeypatch.setattr(mapped, "stream_in_process", stream_here)
-    figures = mapped.measure(VERTICES)
-    limited = "us_with_room_for_half" in figures
+    metrics = mapped.measure(VERTICES)
+    limited = "us_with_room_for_half" in metrics
     assert calls == [(False, False), (True, False), (True, True)][: 2 + limited]
-    assert figures["vectors_mb"] == pytest.approx(400 * 128 * 4 / 2**20)
+    assert metrics["vectors_mb"] == pytest.approx(400 * 128 * 4 / 2**20)
     assert not list(tmp_path.iterdir())
     assert not [root for root in mapped.CGROUP_LIMITS.values() if (root / f"ripplevec-{mapped.os.getpid()}").exists()]
-    block = " ".join(render_block("mapped", figures).split())
+    block = " ".join(render_block("mapped", metrics).split())
     assert ("room for half" in block) == limited
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 
-def test_run_benchmark_prints_figures_and_writes_record(
+def test_run_benchmark_prints_metrics_and_writes_record(
     benchmark: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "record.json"

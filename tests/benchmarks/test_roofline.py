@@ -110,17 +110,17 @@ def test_gather_average_writes_means(roofline: Any, half: bool) -> None:
     np.testing.assert_allclose(vectors.astype(np.float32), expected.astype(np.float32), atol=2e-3 if half else 1e-6)
 
 
-def test_roofline_record_contains_all_documented_figures(roofline: Any, render_block: Callable[..., str]) -> None:
-    figures = roofline.measure(VERTICES)
-    assert "400 vertices" in render_block("roofline", figures)
+def test_roofline_record_contains_all_documented_metrics(roofline: Any, render_block: Callable[..., str]) -> None:
+    metrics = roofline.measure(VERTICES)
+    assert "400 vertices" in render_block("roofline", metrics)
     for kind in ("float32_1", "float32_2", "float16_1", "float16_2"):
-        assert figures[f"{kind}_admit_reads_per_arrival"] == pytest.approx(5, abs=0.3)  # edges may repeat
-        assert figures[f"{kind}_writes_per_arrival"] > 1
-    assert figures["float32_1_ripple_reads_per_arrival"] == figures["float32_2_ripple_reads_per_arrival"]
-    assert figures["float32_1_anchor_step_rows_written"] == VERTICES
+        assert metrics[f"{kind}_admit_reads_per_arrival"] == pytest.approx(5, abs=0.3)  # edges may repeat
+        assert metrics[f"{kind}_writes_per_arrival"] > 1
+    assert metrics["float32_1_ripple_reads_per_arrival"] == metrics["float32_2_ripple_reads_per_arrival"]
+    assert metrics["float32_1_anchor_step_rows_written"] == VERTICES
     bytes_per_row = {kind: 128 * int(kind[5:7]) // 8 for kind in ("float32_1", "float16_1")}
     for kind, size in bytes_per_row.items():
-        results = {name: figures[f"{kind}_{name}"] for name in ("gigabytes_per_second", "us_per_arrival")}
+        results = {name: metrics[f"{kind}_{name}"] for name in ("gigabytes_per_second", "us_per_arrival")}
         kinds_of_access = ("admit_reads", "ripple_reads", "writes")
-        rows = sum(figures[f"{kind}_{access}_per_arrival"] for access in kinds_of_access)
+        rows = sum(metrics[f"{kind}_{access}_per_arrival"] for access in kinds_of_access)
         assert results["gigabytes_per_second"] == pytest.approx(rows * size / results["us_per_arrival"] / 1e3)

@@ -37,21 +37,21 @@ def worst(benchmark: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, mode
 
 
 def test_measure_star_connects_arrivals_to_the_hub_and_a_leaf(worst: Any, models: list[Embedder]) -> None:
-    figures = worst.measure_star(LEAVES)
+    metrics = worst.measure_star(LEAVES)
     (model,) = models
     arrivals = 150 + 100
     assert len(model) == 1 + LEAVES + arrivals
     assert model.diagnostics()["edges"] == LEAVES + 2 * arrivals
     assert model.degree([0]).tolist() == [LEAVES + arrivals]
-    assert 0 < figures["star_p50_ms"] <= figures["star_p99_ms"] <= figures["star_p999_ms"] <= figures["star_longest_ms"]
+    assert 0 < metrics["star_p50_ms"] <= metrics["star_p99_ms"] <= metrics["star_p999_ms"] <= metrics["star_longest_ms"]
 
 
 def test_measure_burst_connects_both_sides_and_fills_the_record(
     worst: Any, models: list[Embedder], render_block: Callable[..., str]
 ) -> None:
-    figures = {"leaves": LEAVES, **worst.measure_star(LEAVES), **worst.measure_burst(SIDE)}
+    metrics = {"leaves": LEAVES, **worst.measure_star(LEAVES), **worst.measure_burst(SIDE)}
     model = models[-1]
     assert (model.degree(list(range(200_000, 200_000 + SIDE))) == SIDE).all()
-    assert figures["burst_edges_per_second"] * figures["burst_batch_ms"] == pytest.approx(1e3 * 15)
-    assert figures["burst_read_p50_ms"] <= figures["burst_read_p99_ms"] <= figures["burst_read_longest_ms"]
-    assert "300 leaves" in render_block("worst", figures)
+    assert metrics["burst_edges_per_second"] * metrics["burst_batch_ms"] == pytest.approx(1e3 * 15)
+    assert metrics["burst_read_p50_ms"] <= metrics["burst_read_p99_ms"] <= metrics["burst_read_longest_ms"]
+    assert "300 leaves" in render_block("worst", metrics)
