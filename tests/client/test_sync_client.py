@@ -115,8 +115,16 @@ def test_token_is_sent_with_requests(start: Any) -> None:
         client.stats()
 
 
+def use_transport(monkeypatch: pytest.MonkeyPatch, transport: httpx.BaseTransport) -> None:
+    """Let clients created from now on use this transport."""
+    client_options = protocol.client_options
+    monkeypatch.setattr(
+        protocol, "client_options", lambda *arguments: client_options(*arguments) | {"transport": transport}
+    )
+
+
 def test_write_with_lost_response_is_repeated_and_applied_once(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    service, transports, client_options = start(), list[Any](), protocol.client_options
+    service = start()
 
     class Lossy(httpx.HTTPTransport):
         lost = 0
@@ -129,14 +137,11 @@ def test_write_with_lost_response_is_repeated_and_applied_once(start: Any, monke
                 raise httpx.ReadError("response lost", request=request)
             return answer
 
-    def lossy_options(*arguments: Any) -> dict[str, Any]:
-        transports.append(Lossy())
-        return client_options(*arguments) | {"transport": transports[-1]}
-
-    monkeypatch.setattr(protocol, "client_options", lossy_options)
+    transport = Lossy()
+    use_transport(monkeypatch, transport)
     with ripplevec.Client(service.url) as client:
         receipt = client.add_edges([("a", "b")])
-    assert [transport.lost for transport in transports] == [2]
+    assert transport.lost == 2
     assert receipt["repeated"]
     assert receipt["sequence"] == 1
     assert service.http.get("/v1/vertices/a").json()["strength"] == 1
@@ -192,7 +197,9 @@ def test_changes_of_ids_with_unicode_line_separators_are_read(start: Any) -> Non
         assert sorted(next(client.changes(since=0)).ids) == ["a\u2028b", "c\u0085d"]
 
 
-def test_changes_refused_while_busy_is_retried_and_raises_service_error(start: Any) -> None:
+def test_changes_refused_while_busy_is_retried_and_raises_service_error(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service = start()
     statuses = [503, 200, 429, 429, 429]
 
@@ -203,9 +210,8 @@ def test_changes_refused_while_busy_is_retried_and_raises_service_error(start: A
 
     with ripplevec.Client(service.url) as client:
         client.add_edges([("a", "b")])
+    use_transport(monkeypatch, Busy())
     with ripplevec.Client(service.url, retries=2) as client:
-        client._http._transport = Busy()
-        client._http._mounts = {}
         assert next(client.changes(since=0)).sequence == 1
         with pytest.raises(ServiceError, match="429"):
             next(client.changes(since=0))
