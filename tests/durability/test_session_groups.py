@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ripplevec import Batch, Changes, Op, Session, UnknownEdgeError
-from ripplevec.durability.journal import JournalEntry
+from ripplevec.durability.journal import Journal, JournalEntry
 from ripplevec.errors import InvalidValueError, StateError
 from ripplevec.io.protocols import BadMessage, Position, ReadResult
 
@@ -50,10 +50,16 @@ def session(tmp_path: Path) -> Iterator[Session]:
         yield opened
 
 
-def test_apply_many_checks_each_batch_after_the_ones_before_it(session: Session) -> None:
-    flushes = []
-    append = session._journal.append
-    session._journal.append = lambda entries, published: flushes.append(len(entries)) or append(entries, published)  # type: ignore[func-returns-value, method-assign]
+def test_apply_many_checks_each_batch_after_the_ones_before_it(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushes, append = list[int](), Journal.append
+
+    def record(journal: Journal, entries: Any, published: Any = None) -> None:
+        flushes.append(len(entries))
+        append(journal, entries, published)
+
+    monkeypatch.setattr(Journal, "append", record)
     removal = Batch.of(["a"], ["b"], op=[Op.REMOVE])
     first, second, third, fourth = session.apply_many(
         [
