@@ -181,7 +181,7 @@ def alignment_products(
 def align_to_products(new: Coordinates, bases: list[Basis], products: NDArray[np.float64]) -> None:
     """Set new coordinates from bases, with the Procrustes rotation given by `alignment_products`."""
     with limit_blas_to_one_thread():
-        left, _, right = np.linalg.svd(products)
+        left, _, right = np.linalg.svd(products)  # SciPy's `polar` rounds differently, which would change digests
         new.set_rotation(left @ right)
     new.adopt_bases(bases)
 

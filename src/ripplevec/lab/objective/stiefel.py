@@ -28,6 +28,7 @@ from itertools import count, islice
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import polar
 
 from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab.objective.losses import Loss, Matrix, Objective
@@ -197,8 +198,8 @@ def polar_factor(matrix: Matrix) -> Matrix:
     """Return the nearest matrix with FᵀF = I, M(MᵀM)^(−½); one of the nearest if the columns of M are dependent."""
     if matrix.shape[0] < matrix.shape[1]:
         raise InvalidValueError.of("matrix", "at least as many rows as columns", f"shape {matrix.shape}")
-    left, _, right = np.linalg.svd(matrix, full_matrices=False)
-    return left @ right
+    factor: Matrix = polar(matrix)[0]
+    return factor
 
 
 def warm_start(objective: Objective, new: str = "mean", nudge: float = 0.1) -> Matrix:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import orthogonal_procrustes
 
 MAX_COMMUNITIES = 10
 """Largest number of communities: more colors could not be distinguished."""
@@ -145,7 +146,10 @@ def match_order(centers: Points, previous: Points) -> Points:
 
 
 def k_means(rows: Points, centers: Points, rounds: int = 20) -> Points:
-    """Run spherical k-means: each center becomes the direction of the mean of its nearest rows."""
+    """Run spherical k-means: each center becomes the direction of the mean of its nearest rows.
+
+    `kmeans2` of SciPy minimizes Euclidean distances to centers of any length, which gives other communities.
+    """
     for _ in range(rounds):
         nearest = np.argmax(rows @ centers.T, axis=1)
         member = nearest[:, None] == np.arange(len(centers))
@@ -170,8 +174,8 @@ def principal_axes(rows: Points) -> Points:
 
 def fit_rotation(points: Points, target: Points) -> Points:
     """Return the rotation, possibly with a reflection, that maps points closest to their targets (Procrustes)."""
-    left, _, right = np.linalg.svd(points.T @ target)
-    return left @ right
+    rotation: Points = orthogonal_procrustes(points, target)[0]
+    return rotation
 
 
 def _choose_axes(residuals: Points, previous: Projection | None) -> Points:

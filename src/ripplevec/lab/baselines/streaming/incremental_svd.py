@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh, qr, svd
+from scipy.linalg import eigh, polar, qr
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import eigsh
 
@@ -100,8 +100,7 @@ class IncrementalSVD:
 
     def _align(self, overlap: Matrix) -> None:
         """Rotate the coordinates so that vectors move least; `overlap` is the new columns of U times the old ones."""
-        left, _, right = svd(overlap @ self._rotation, full_matrices=False)
-        self._rotation = left @ right
+        self._rotation = polar(overlap @ self._rotation)[0]
 
     def _refresh_vectors(self) -> None:
         self._vectors = GrowingVectors((self._basis * np.sqrt(np.abs(self._values))) @ self._rotation)
