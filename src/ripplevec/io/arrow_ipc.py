@@ -45,7 +45,9 @@ def _decode_blank_stream(stream: pa.Buffer) -> None:
             for _ in reader:
                 pass
         except OSError as error:
-            raise pa.ArrowInvalid("compressed buffers. Write the stream without compression") from error
+            raise pa.ArrowInvalid(
+                "a compressed buffer, which is not supported. Write the stream without compression"
+            ) from error
 
 
 # Size of text

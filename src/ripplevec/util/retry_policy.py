@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ class RetryPolicy:
     initial_delay: float
     max_delay: float
     jitter: float = 0.0  # largest share by which a delay is shortened at random, so that clients do not retry in step
-    retries: float = math.inf
+    retries: int = sys.maxsize
     time_limit: float = math.inf  # seconds
     requested_delay: Callable[[BaseException], float] = lambda error: 0.0  # the delay that the remote system asks for
 
@@ -30,7 +31,7 @@ class RetryPolicy:
         """Return the arguments for `tenacity.Retrying` and `tenacity.AsyncRetrying`; the last error is raised."""
         return {
             "retry": retry_if_exception(self.is_temporary),
-            "stop": stop_after_attempt(self.retries + 1) | stop_after_delay(self.time_limit),  # type: ignore[arg-type]
+            "stop": stop_after_attempt(self.retries + 1) | stop_after_delay(self.time_limit),
             "wait": self._delay,
             "reraise": True,
         }
