@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
+from resource import RUSAGE_SELF, getrusage
 
 import numpy as np
 import pyarrow as pa
@@ -68,6 +69,18 @@ def test_unpacked_size_with_wrong_claim_raises(claim):
     compressed = stream(ZEROS, "zstd").replace(struct.pack("<q", 800_000), struct.pack("<q", claim), 1)
     with pytest.raises(pa.ArrowInvalid, match="Write the stream without compression"):
         unpacked_size(compressed)
+
+
+def test_empty_compressed_buffer_with_huge_claim_fails_without_using_memory():
+    compressed = stream(ZEROS.select(["src"]), "zstd")
+    length = next(size for size in range(9, 800_000) if struct.pack("<qq", 0, size) in compressed)
+    emptied = compressed.replace(struct.pack("<qq", 0, length), struct.pack("<qq", 0, 8), 1)
+    emptied = emptied.replace(struct.pack("<q", 800_000), struct.pack("<q", 1 << 36), 1)
+    assert unpacked_size(emptied) < len(emptied)
+    before = getrusage(RUSAGE_SELF).ru_maxrss
+    with pytest.raises((pa.ArrowException, OSError)):
+        pa.ipc.open_stream(emptied).read_all()
+    assert getrusage(RUSAGE_SELF).ru_maxrss - before < 1 << 17  # KiB
 
 
 def test_unpacked_size_of_old_metadata_with_compression_raises():
