@@ -17,7 +17,7 @@ from ripplevec import __version__
 ROOT = Path(__file__).resolve().parents[2]
 MAX_WHEEL_BYTES = 1_000_000
 MAX_SDIST_BYTES = 5_000_000
-REQUIRED = {"numba", "numpy", "pyarrow", "rich", "scipy", "threadpoolctl", "typer"}
+REQUIRED = {"msgspec", "numba", "numpy", "pyarrow", "rich", "scipy", "threadpoolctl", "typer"}
 
 pytest.importorskip("hatchling")
 

@@ -1,5 +1,8 @@
 """Event messages decoded into batches: JSON, Arrow streams and broker fields, from brokers, requests and text lines.
 
+`Document`, `Arrival` and `Edge` declare the JSON forms. Decoding, the expected values in error messages and the OpenAPI
+description of request bodies all follow from these declarations.
+
 JSON forms: one edge, `{"src": …, "dst": …, "weight": …, "op": …, "time": …}` or `[src, dst, weight, time]`, or a
 document with any of `arrivals`, `edges`, `remove_edges`, `remove_vertices`, applied in this order, and optionally a
 `key` (its idempotency key). An unknown name in an object is an error, because ignoring it could lose events silently.
@@ -9,15 +12,18 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ripplevec.batch import MAX_WEIGHT, MIN_WEIGHT, Batch, IdColumn, Op
+from ripplevec.batch import MAX_TIME, MAX_WEIGHT, MIN_WEIGHT, Batch, Id, IdColumn, Op
 from ripplevec.errors import InvalidValueError, RipplevecError, shorten
 from ripplevec.io.arrow_ipc import decoded_text_size, unpacked_size
 from ripplevec.io.protocols import BadMessage
@@ -39,8 +45,8 @@ MAX_KEY_LENGTH = 256
 """Longest idempotency key in characters, wherever it is given."""
 
 DOCUMENT_LISTS = ("arrivals", "edges", "remove_edges", "remove_vertices")
-ARRIVAL_KEYS = ("id", "neighbors", "weights", "time")
 EDGE_FIELDS = ("src", "dst", "weight", "op", "time")
+EDGE_LIST_FIELDS = ("src", "dst", "weight", "time")
 
 ARROW_MAGIC = b"\xff\xff\xff\xff"
 """First bytes of an Arrow stream; no JSON text starts with them."""
@@ -59,6 +65,142 @@ class Message:
 
     batch: Batch
     key: str | None = None
+
+
+# Declarations of the JSON forms. `extra_json_schema` holds what decoding cannot check: lengths are limited in bytes
+# (`_check_id_lengths`), and times may be text (`parse_time`).
+
+_TextId = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MAX_ID_BYTES})]
+_VertexId = Annotated[int | _TextId, Meta(description="an id that is int or str")]
+_Weight = Annotated[
+    Annotated[float, Meta(ge=MIN_WEIGHT, le=MAX_WEIGHT)] | None,
+    Meta(description=f"positive finite numbers from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}, or null for 1"),
+]
+_Time = Annotated[
+    Annotated[float, Meta(extra_json_schema={"minimum": -MAX_TIME, "maximum": MAX_TIME})]
+    | Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+    | None,
+    Meta(description="a time as a number or in ISO 8601, or null for none"),
+]
+_Key = Annotated[
+    Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MAX_KEY_LENGTH})] | None,
+    Meta(description=f"text of 1 to {MAX_KEY_LENGTH} characters: a batch is applied once per key"),
+]
+_ARRIVAL_FORM = '{"id": …, "neighbors": […], "weights": […]}'
+
+
+class Edge(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """An edge as a JSON list: two ids, and optionally a weight and a time."""
+
+    src: _VertexId
+    dst: _VertexId
+    weight: _Weight = None
+    time: _Time = None
+
+
+class Arrival(Struct, forbid_unknown_fields=True, gc=False):
+    """A vertex with its edges. The spelling `neighbours` is accepted as well."""
+
+    id: _VertexId
+    neighbors: Annotated[list[_VertexId] | UnsetType, Meta(description="a list of ids that are int or str")] = UNSET
+    weights: Annotated[list[_Weight] | None, Meta(description="a list of weights, one per neighbor, or null")] = None
+    time: _Time = None
+    neighbours: Annotated[list[_VertexId] | UnsetType, Meta(description="a list of ids that are int or str")] = UNSET
+
+    def __post_init__(self) -> None:
+        if self.neighbours is not UNSET:
+            if self.neighbors is not UNSET:
+                raise ValueError('expected one of "neighbors" and "neighbours", got both. Remove one of them.')
+            self.neighbors, self.neighbours = self.neighbours, UNSET
+        count = 0 if self.neighbors is UNSET else len(self.neighbors)
+        if self.weights is not None and len(self.weights) != count:
+            raise ValueError(f"expected {count:,} weights, one per neighbor, got {len(self.weights):,}")
+
+
+class Document(Struct, forbid_unknown_fields=True):
+    """One batch: its parts are applied in this order, all together or not at all."""
+
+    key: _Key = None
+    arrivals: Annotated[list[Arrival] | UnsetType, Meta(description=f"a list of {_ARRIVAL_FORM}")] = UNSET
+    edges: Annotated[
+        list[Edge | dict[str, Any]] | UnsetType, Meta(description="a list of edges [src, dst, weight, time]")
+    ] = UNSET
+    remove_edges: Annotated[
+        list[tuple[_VertexId, _VertexId]] | UnsetType, Meta(description="a list of pairs [src, dst]")
+    ] = UNSET
+    remove_vertices: Annotated[list[_VertexId] | UnsetType, Meta(description="a list of ids that are int or str")] = (
+        UNSET
+    )
+
+
+def describe_document(required: str) -> dict[str, Any]:
+    """Return the JSON schema of a document whose list named `required` must not be empty, without references."""
+    (reference,), definitions = msgspec.json.schema_components([Document])
+    schema: dict[str, Any] = _resolve_references(reference, definitions)
+    edges, arrivals = schema["properties"]["edges"], schema["properties"]["arrivals"]
+    edges["items"] = edges["items"]["anyOf"][0]  # objects, whose keys depend on the options of a source, are not shown
+    edges["items"]["items"] = False
+    del arrivals["items"]["properties"]["neighbours"]
+    schema["properties"][required]["minItems"] = 1
+    return schema | {"required": [required]}
+
+
+def _resolve_references(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """Return a schema with every reference replaced by its definition, and without titles and defaults."""
+    if isinstance(schema, list):
+        return [_resolve_references(item, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _resolve_references(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    properties = {name: _resolve_references(item, definitions) for name, item in schema.get("properties", {}).items()}
+    kept = {key: _resolve_references(item, definitions) for key, item in schema.items() if key not in _LEFT_OUT}
+    return kept | ({"properties": properties} if properties else {})
+
+
+_LEFT_OUT = ("title", "default", "properties")
+_EXPECTED: dict[str, str] = {
+    name: hint.__metadata__[0].description
+    for declared in (Document, Arrival, Edge)
+    for name, hint in get_type_hints(declared, include_extras=True).items()
+}
+_ERROR_PATH = re.compile(r" - at `\$(.*)`$")
+_DOCUMENT_DECODER = msgspec.json.Decoder(Document)
+_EDGE_LIST = list[Edge | dict[str, Any]]
+T = TypeVar("T")
+
+
+def _convert(value: Any, declared: type[T], extractor: EdgeFieldExtractor) -> T:
+    """Convert a JSON value to its declared form; raise `MessageError` that names the first value that does not fit."""
+    try:
+        return msgspec.convert(value, declared)
+    except msgspec.ValidationError as error:
+        raise _explain(value, error, extractor) from None
+
+
+def _explain(value: Any, error: msgspec.ValidationError, extractor: EdgeFieldExtractor) -> MessageError:
+    """Describe a value that does not fit its declaration: its name, the expected and the given value, and its row."""
+    match = _ERROR_PATH.search(str(error))
+    steps = re.findall(r"\w+", match[1]) if match else []
+    names = [step for step in steps if not step.isdigit()]
+    name = names[-1] if names else "edges"
+    rows = [int(step) for step in steps if step.isdigit()]
+    for step in steps:
+        value = value[int(step) if step.isdigit() else step]
+    if name == "edges" and len(rows) == 1:
+        return MessageError(f"expected {extractor.not_an_edge_error()}, got {shorten(value)}")
+    if name == "edges" and len(rows) == 2:
+        name = EDGE_LIST_FIELDS[rows[1]]
+    if unknown := re.match(r"Object contains unknown field `(.*?)`", str(error)):
+        declared, name = (Arrival, "arrivals") if names else (Document, "document")
+        keys = ", ".join(key for key in declared.__struct_fields__ if key != "neighbours")
+        return MessageError(
+            f"{name}: expected only the keys {keys}, got {shorten(unknown[1])}. Remove the key or correct its spelling."
+        )
+    row = f" in row {rows[0]}" if rows else ""
+    if isinstance(error.__cause__, ValueError):
+        return MessageError(f"{name}: {error.__cause__}{row}")
+    return MessageError(f"{name}: expected {_EXPECTED[name]}, got {shorten(value)}{row}")
 
 
 @dataclass(slots=True)
@@ -82,6 +224,11 @@ class _EventColumns:
         self.time += missing if time is None else time
         self.op += missing if op is None else op
 
+    def extend_edges(self, edges: Sequence[Edge], op: Any = None) -> None:
+        """Append edges."""
+        src, dst = [edge.src for edge in edges], [edge.dst for edge in edges]
+        self.extend(src, dst, [edge.weight for edge in edges], [edge.time for edge in edges], op)
+
 
 def decode_message(data: bytes, options: ReadOptions | None = None) -> Message:
     """Decode a JSON or Arrow message; raise `MessageError` if it is neither or has invalid events."""
@@ -91,9 +238,27 @@ def decode_message(data: bytes, options: ReadOptions | None = None) -> Message:
 def decode_json(data: bytes, options: ReadOptions | None = None) -> Message:
     """Decode a JSON message; the options name the columns and the id type of single edges."""
     try:
+        if options is None and (document := _try_document(data)) is not None:
+            return build_message(document)
         return _decode_value(_load_json(data), options)
     except RecursionError:  # may also come from formatting a deeply nested value for an error message
         raise MessageError("expected JSON of moderate depth, got values nested too deeply") from None
+
+
+def build_message(document: Document) -> Message:
+    """Return the events of a document and its key; raise `MessageError` if a value is out of range."""
+    columns = _EventColumns()
+    _append_document(document, columns, None)
+    return Message(_build_batch(columns, None), check_message_key(document.key))
+
+
+def _try_document(data: bytes) -> Document | None:
+    """Decode a document in one step; None for another or an invalid message, which is decoded again to explain it."""
+    try:
+        document = _DOCUMENT_DECODER.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):  # ValueError: not UTF-8
+        return None
+    return document if any(getattr(document, name) is not UNSET for name in DOCUMENT_LISTS) else None
 
 
 def decode_fields(fields: Mapping[str, bytes], options: ReadOptions | None = None) -> Message:
@@ -118,10 +283,10 @@ def decode_messages(
             if not _is_document(value):
                 edges.append(value)
                 continue
-            _append_edges(edges, columns, extractor)
+            _append_values(edges, columns, extractor)
             edges = []
-            _append_document(value, columns, extractor)
-        _append_edges(edges, columns, extractor)
+            _append_document(_convert(value, Document, extractor), columns, extractor)
+        _append_values(edges, columns, extractor)
         return _build_batch(columns, options), []
     except (MessageError, RecursionError):
         return _decode_one_by_one(items, options)
@@ -262,9 +427,11 @@ def _decode_value(value: Any, options: ReadOptions | None) -> Message:
     columns, extractor = _EventColumns(), EdgeFieldExtractor(options or ReadOptions())
     key = None
     if _is_document(value):
-        key = _append_document(value, columns, extractor)
+        document = _convert(value, Document, extractor)
+        _append_document(document, columns, extractor)
+        key = check_message_key(document.key)
     else:
-        _append_edges([value], columns, extractor)
+        _append_values([value], columns, extractor)
     return Message(_build_batch(columns, options), key)
 
 
@@ -272,83 +439,60 @@ def _is_document(value: Any) -> bool:
     return isinstance(value, dict) and not value.keys().isdisjoint(DOCUMENT_LISTS)
 
 
-def _append_document(document: dict[str, Any], columns: _EventColumns, extractor: EdgeFieldExtractor) -> str | None:
-    """Append the events of a document; return its idempotency key."""
-    _check_keys("document", document, ("key", *DOCUMENT_LISTS))
-    for name in DOCUMENT_LISTS:
-        rows = document.get(name, [])
-        if type(rows) is not list:
-            raise MessageError(f"{name}: expected a list, got {shorten(rows)}")
-    for row in document.get("arrivals", ()):
-        _append_arrival(row, columns)
-    _append_edges(document.get("edges", []), columns, extractor)
-    _append_removals(document.get("remove_edges", []), columns)
-    removed = document.get("remove_vertices", [])
-    columns.extend(removed, removed, op=[Op.REMOVE_VERTEX] * len(removed))
-    return check_message_key(document.get("key"))
+def _append_document(document: Document, columns: _EventColumns, extractor: EdgeFieldExtractor | None) -> None:
+    """Append the events of a document."""
+    for arrival in document.arrivals or ():
+        _append_arrival(arrival, columns)
+    if document.edges:
+        _append_edges(document.edges, columns, extractor)
+    if document.remove_edges:
+        src, dst = map(list, zip(*document.remove_edges, strict=True))
+        columns.extend(src, dst, op=[Op.REMOVE] * len(src))
+    if removed := document.remove_vertices:
+        columns.extend(removed, removed, op=[Op.REMOVE_VERTEX] * len(removed))
 
 
-def _append_arrival(row: Any, columns: _EventColumns) -> None:
+def _append_arrival(arrival: Arrival, columns: _EventColumns) -> None:
     """Append the edges of an arrival, or a vertex event if it has no neighbors."""
-    if not isinstance(row, dict) or "id" not in row:
-        raise MessageError(f'arrivals: expected {{"id": …, "neighbors": […], "weights": […]}}, got {shorten(row)}')
-    row = _normalize_neighbors_key(row)
-    _check_keys("arrivals", row, ARRIVAL_KEYS)
-    neighbors, weights = row.get("neighbors", []), row.get("weights")
-    if type(neighbors) is not list or (weights is not None and type(weights) is not list):
-        raise MessageError(f"arrivals: expected lists of neighbors and weights, got {shorten(row)}")
-    if weights is not None and len(weights) != len(neighbors):
-        raise MessageError(f"weights: expected {len(neighbors):,}, one per neighbor, got {len(weights):,}")
-    times = [row.get("time")] * max(len(neighbors), 1)
+    neighbors: list[Id] = arrival.neighbors or []
+    times = [arrival.time] * max(len(neighbors), 1)
     if neighbors:
-        columns.extend([row["id"]] * len(neighbors), neighbors, weights, times)
+        columns.extend([arrival.id] * len(neighbors), neighbors, arrival.weights, times)
     else:
-        columns.extend([row["id"]], [row["id"]], None, times, [Op.VERTEX])
+        columns.extend([arrival.id], [arrival.id], None, times, [Op.VERTEX])
 
 
-def _normalize_neighbors_key(arrival: dict[str, Any]) -> dict[str, Any]:
-    """Return an arrival whose key "neighbours" is spelled "neighbors"; raise `MessageError` if it has both."""
-    if "neighbours" not in arrival:
-        return arrival
-    if "neighbors" in arrival:
-        raise MessageError('arrivals: expected one of "neighbors" and "neighbours", got both. Remove one of them.')
-    return {"neighbors" if key == "neighbours" else key: value for key, value in arrival.items()}
+def _append_edges(
+    edges: Sequence[Edge | dict[str, Any]], columns: _EventColumns, extractor: EdgeFieldExtractor | None
+) -> None:
+    """Append edges of a document. Edges as JSON objects, or with columns that the options ignore, are extracted."""
+    if all(type(edge) is Edge for edge in edges) and (extractor is None or extractor.keeps_lists):
+        columns.extend_edges(edges)  # type: ignore[arg-type]  # all of them are `Edge`
+    else:
+        rows = [list(msgspec.structs.astuple(edge)) if isinstance(edge, Edge) else edge for edge in edges]
+        _append_values(rows, columns, extractor or EdgeFieldExtractor(ReadOptions()))
 
 
-def _check_keys(name: str, mapping: Mapping[str, Any], expected: Sequence[str]) -> None:
-    """Raise `MessageError` if the mapping has a key that is not expected."""
-    for key in mapping:
-        if key not in expected:
-            raise MessageError(
-                f"{name}: expected only the keys {', '.join(expected)}, got {shorten(key)}. "
-                "Remove the key or correct its spelling."
-            )
+def _append_values(rows: list[Any], columns: _EventColumns, extractor: EdgeFieldExtractor) -> None:
+    """Append edges given as JSON lists or objects."""
+    ops: list[Any] | None = None
+    if not extractor.keeps_lists or any(type(row) is not list for row in rows):
+        rows, ops = _extract_fields(rows, extractor)
+    edges = _convert(rows, list[Edge], extractor)
+    columns.extend_edges(edges, ops)
 
 
-def _append_edges(rows: list[Any], columns: _EventColumns, extractor: EdgeFieldExtractor) -> None:
-    """Append edges given as JSON lists or objects; lists of one length are appended as whole columns."""
-    if set(map(type, rows)) == {list} and extractor.keeps_lists:
-        lengths = set(map(len, rows))
-        if lengths <= {2} or lengths <= {3}:  # the usual case: all rows have the same form
-            columns.extend(*map(list, zip(*rows, strict=True)))
-            return
+def _extract_fields(rows: list[Any], extractor: EdgeFieldExtractor) -> tuple[list[list[Any]], list[Any]]:
+    """Return edges as lists [src, dst, weight, time], and their operations."""
+    edges, ops = [], []
     for row in rows:
         try:
-            src, dst, weight, time, op = extractor.extract(row)
+            *fields, op = extractor.extract(row)
         except RowError as error:
             raise MessageError(f"expected {error}, got {shorten(row)}") from None
-        columns.src.append(src)
-        columns.dst.append(dst)
-        columns.weight.append(weight)
-        columns.time.append(time)
-        columns.op.append(op)
-
-
-def _append_removals(rows: list[Any], columns: _EventColumns) -> None:
-    for row in rows:
-        if type(row) is not list or len(row) != 2:
-            raise MessageError(f"remove_edges: expected pairs [src, dst], got {shorten(row)}")
-    columns.extend([row[0] for row in rows], [row[1] for row in rows], op=[Op.REMOVE] * len(rows))
+        edges.append(fields)
+        ops.append(op)
+    return edges, ops
 
 
 # Broker fields
@@ -391,7 +535,7 @@ def _build_batch(columns: _EventColumns, options: ReadOptions | None) -> Batch:
         endpoints = (columns.src, columns.dst)
         src, dst = endpoints if ids == "auto" else ([parse_id(name, ids) for name in column] for column in endpoints)
         weight, op, time = _convert_weights(columns.weight), _convert_ops(columns.op), _convert_times(columns.time)
-        batch = Batch.of(src, dst, weight, op, time)
+        batch = Batch(src, dst, weight, op, time)
     except RowError as error:
         raise MessageError(f"expected {error}") from None
     except InvalidValueError as error:
@@ -399,20 +543,11 @@ def _build_batch(columns: _EventColumns, options: ReadOptions | None) -> Batch:
     return _check_id_lengths(batch)
 
 
-def _convert_weights(values: list[Any]) -> list[float] | None:
-    """Return valid weights with 1 for missing ones; None if all are missing."""
-    types = set(map(type, values))
-    if types <= {type(None)}:
+def _convert_weights(values: list[float | None]) -> list[float] | None:
+    """Return weights with 1 for missing ones; None if all are missing."""
+    if set(values) <= {None}:
         return None
-    if not types <= {int, float, type(None)}:
-        wrong = next(value for value in values if type(value) not in (int, float, type(None)))
-        raise MessageError(f"weight: expected positive finite numbers, got {shorten(wrong)}")
-    weights = [1.0 if value is None else value for value in values] if type(None) in types else values
-    if min(weights) < MIN_WEIGHT or max(weights) > MAX_WEIGHT:  # checked before rounding to float32
-        wrong = next(value for value in weights if not MIN_WEIGHT <= value <= MAX_WEIGHT)
-        limits = f"from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}"
-        raise MessageError(f"weight: expected positive finite numbers {limits}, got {shorten(wrong)}")
-    return weights
+    return [1.0 if value is None else value for value in values]
 
 
 def _convert_times(values: list[Any]) -> list[float] | None:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from ripplevec.io.messages import Message, MessageError, check_message_key, decode_arrow, decode_json, decode_messages
+from ripplevec.io.messages import (
+    Document,
+    Message,
+    MessageError,
+    build_message,
+    decode_arrow,
+    decode_json,
+    decode_messages,
+)
 from ripplevec.service.responses import RejectedRequest
+from ripplevec.service.schemas import RemoveEdges, RemoveVertices
 from ripplevec.service.settings import Limits
 
 JSON, NDJSON, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
@@ -104,7 +112,18 @@ def check_content_type(request: Request, expected: tuple[str, ...]) -> str:
 
 def decode_events(content_type: str, data: bytes, key: str | None, limits: Limits) -> Message:
     """Decode the batch in a body, with its idempotency key from the body or the header."""
-    message = _decode(content_type, data)
+    return _check_message(_decode(content_type, data), key, limits)
+
+
+def decode_removals(model: type[RemoveEdges | RemoveVertices], data: bytes, key: str | None, limits: Limits) -> Message:
+    """Decode the body of a removal request, with its idempotency key from the body or the header."""
+    body = parse_body(model, data)
+    removed = {"remove_edges": body.edges} if isinstance(body, RemoveEdges) else {"remove_vertices": body.ids}
+    return _check_message(build_message(Document(body.key, **removed)), key, limits)
+
+
+def _check_message(message: Message, key: str | None, limits: Limits) -> Message:
+    """Check the number of events, and that the body and the header do not have different keys."""
     if not len(message.batch):
         raise MessageError("expected at least one event, got none")
     if len(message.batch) > limits.events:
@@ -113,7 +132,7 @@ def decode_events(content_type: str, data: bytes, key: str | None, limits: Limit
         )
     if message.key is not None and key is not None and message.key != key:
         raise RejectedRequest(409, "key: expected the same key in the body and in Idempotency-Key, got two")
-    return Message(message.batch, check_message_key(message.key if key is None else key))
+    return Message(message.batch, message.key if key is None else key)
 
 
 def _decode(content_type: str, data: bytes) -> Message:
@@ -141,9 +160,3 @@ def parse_body(model: type[T], data: bytes) -> T:
                 f"body: expected only the keys {expected}, got {place}. Remove the key or correct its spelling"
             ) from None
         raise MessageError(f"{place}: {first['msg']}") from None
-
-
-def encode_removals(model: type[BaseModel], data: bytes, message_key: str, field: str) -> bytes:
-    """Convert the body of a removal request to the JSON message that removes the same edges or vertices."""
-    body: dict[str, Any] = parse_body(model, data).model_dump(mode="json")
-    return json.dumps({"key": body["key"], message_key: body[field]}).encode()

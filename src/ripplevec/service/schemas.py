@@ -16,8 +16,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from ripplevec.batch import MAX_TIME, MAX_WEIGHT, MIN_WEIGHT
-from ripplevec.io.messages import MAX_ID_BYTES
+from ripplevec.batch import MAX_WEIGHT, MIN_WEIGHT
+from ripplevec.io.messages import MAX_ID_BYTES, MAX_KEY_LENGTH, describe_document
 from ripplevec.service.settings import Limits
 
 
@@ -31,7 +31,7 @@ FiniteNumber = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Weight = Annotated[FiniteNumber, Field(ge=MIN_WEIGHT, le=MAX_WEIGHT)]
 Integer = Annotated[StrictInt, BeforeValidator(_integral_float_to_int)]  # JSON does not distinguish 10 from 10.0
 K_RANGE: dict[str, Any] = {"minimum": 1, "maximum": Limits().neighbors}  # the default limit; settings may change it
-IdempotencyKey = Annotated[StrictStr, StringConstraints(min_length=1, max_length=256)]
+IdempotencyKey = Annotated[StrictStr, StringConstraints(min_length=1, max_length=MAX_KEY_LENGTH)]
 
 
 class _RequestModel(BaseModel):
@@ -145,60 +145,12 @@ class Previewed(BaseModel):
     vector: list[float]
 
 
-_ID: dict[str, Any] = {"anyOf": [{"type": "integer"}, {"type": "string", "minLength": 1, "maxLength": MAX_ID_BYTES}]}
-_WEIGHT: dict[str, Any] = {
-    "anyOf": [{"type": "number", "minimum": MIN_WEIGHT, "maximum": MAX_WEIGHT}, {"type": "null"}],
-    "description": "null for 1",
-}
-_TIME: dict[str, Any] = {
-    "anyOf": [
-        {"type": "number", "minimum": -MAX_TIME, "maximum": MAX_TIME},
-        {"type": "string", "format": "date-time"},
-        {"type": "null"},
-    ],
-    "description": "a number, or a date or time in ISO 8601; null for none",
-}
-_EDGE = {"type": "array", "prefixItems": [_ID, _ID, _WEIGHT, _TIME], "items": False, "minItems": 2, "maxItems": 4}
-_PAIR = {"type": "array", "prefixItems": [_ID, _ID], "items": False, "minItems": 2, "maxItems": 2}
-_ARRIVAL = {
-    "type": "object",
-    "properties": {
-        "id": _ID,
-        "neighbors": {"type": "array", "items": _ID},
-        "weights": {
-            "anyOf": [{"type": "array", "items": _WEIGHT}, {"type": "null"}],
-            "description": "one per neighbor",
-        },
-        "time": _TIME,
-    },
-    "required": ["id"],
-    "additionalProperties": False,
-}
-_KEY = {
-    "anyOf": [{"type": "string", "minLength": 1, "maxLength": 256}, {"type": "null"}],
-    "description": "idempotency key: a batch with a key that was applied before is not applied again",
-}
-
-
-def _batch_schema(required: str) -> dict[str, Any]:
-    item_schemas = {"arrivals": _ARRIVAL, "edges": _EDGE, "remove_edges": _PAIR, "remove_vertices": _ID}
-    lists: dict[str, Any] = {name: {"type": "array", "items": schema} for name, schema in item_schemas.items()}
-    lists[required]["minItems"] = 1
-    return {
-        "type": "object",
-        "properties": {"key": _KEY, **lists},
-        "required": [required],
-        "additionalProperties": False,
-        "description": "One batch: its parts are applied in this order, all together or not at all.",
-    }
-
-
 def describe_events_body(required: str) -> dict[str, Any]:
     """Describe the body of a write for OpenAPI; the list named `required` must not be empty."""
     lines = {"type": "string", "description": 'one JSON edge per line, `["a","b",2.0]` or `{"src":"a","dst":"b"}`'}
     arrow = {"type": "string", "format": "binary", "description": "columns src, dst[, weight, op, time]"}
     content = {
-        "application/json": {"schema": _batch_schema(required)},
+        "application/json": {"schema": describe_document(required)},
         "application/x-ndjson": {"schema": lines},
         "application/vnd.apache.arrow.stream": {"schema": arrow},
     }

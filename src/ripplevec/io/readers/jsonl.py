@@ -97,7 +97,7 @@ class EdgeFieldExtractor:
             padded = value + [None] * (len(POSITIONAL_COLUMNS) - len(value))
             return [*(item if used else None for item, used in zip(padded, self._used_positions, strict=True)), None]
         if not isinstance(value, dict):
-            raise self._not_an_edge_error()
+            raise self.not_an_edge_error()
         names = tuple(value)
         if names not in self._resolved_keys:
             self._resolved_keys[names] = self._resolve_keys(names)
@@ -106,7 +106,7 @@ class EdgeFieldExtractor:
     def _resolve_keys(self, names: tuple[str, ...]) -> list[str | None]:
         positions = find_columns(names, self._options)
         if positions is None:
-            raise self._not_an_edge_error()
+            raise self.not_an_edge_error()
         for position, name in enumerate(names):
             if position not in positions.values() and not self._is_ignored(name):
                 raise self._unknown_key_error(name, {column: names[at] for column, at in positions.items()})
@@ -119,7 +119,8 @@ class EdgeFieldExtractor:
             for column, default_names in COLUMN_NAMES.items()
         )
 
-    def _not_an_edge_error(self) -> RowError:
+    def not_an_edge_error(self) -> RowError:
+        """Build the error for a JSON value that is not an edge."""
         keys = ", ".join(f'"{getattr(self._options, column) or column}": …' for column in ("src", "dst"))
         return RowError(f"an edge {{{keys}}} or [src, dst, weight]")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -12,7 +13,7 @@ from ripplevec.service import model_reads, schemas
 from ripplevec.service.batch_writer import WriteResult
 from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.path_ids import IdKind, decode_id
-from ripplevec.service.request_body import EVENT_TYPES, JSON, KEY_HEADER, decode_events, encode_removals
+from ripplevec.service.request_body import EVENT_TYPES, JSON, KEY_HEADER, decode_events, decode_removals
 from ripplevec.service.responses import json_response
 
 INLINE_BYTES = 1 << 16
@@ -44,13 +45,13 @@ async def add_edges(request: Request) -> Response:
 @router.delete("/edges", **_describe_write(schemas.describe_json_body(schemas.RemoveEdges)))
 async def remove_edges(request: Request) -> Response:
     """Remove edges: all of them, or none if one does not exist."""
-    return await _write_removals(request, schemas.RemoveEdges, "remove_edges", "edges")
+    return await _write_removals(request, schemas.RemoveEdges)
 
 
 @router.delete("/vertices", **_describe_write(schemas.describe_json_body(schemas.RemoveVertices)))
 async def remove_vertices(request: Request) -> Response:
     """Remove vertices with all their edges: all of them, or none if one does not exist."""
-    return await _write_removals(request, schemas.RemoveVertices, "remove_vertices", "ids")
+    return await _write_removals(request, schemas.RemoveVertices)
 
 
 @router.delete("/vertices/{id:vertex}", **_describe_write({}))
@@ -66,30 +67,22 @@ async def remove_vertex(request: Request, id: str, kind: IdKind = "auto") -> Res
 
 
 async def _write_events(request: Request) -> Response:
+    return await _write(request, decode_events, EVENT_TYPES)
+
+
+async def _write_removals(request: Request, model: type[schemas.RemoveEdges | schemas.RemoveVertices]) -> Response:
+    return await _write(request, lambda _, *arguments: decode_removals(model, *arguments), (JSON,))
+
+
+async def _write(request: Request, decode: Callable[..., Message], content_types: tuple[str, ...]) -> Response:
+    """Read a body, decode its batch, and answer once the batch is applied."""
     runtime: Runtime = request.app.state.runtime
     runtime.writer.check_capacity()  # before any work is done for the request
-    async with runtime.write_bodies.read(request, EVENT_TYPES) as (content_type, data):
-        return await _decode_and_write(request, runtime, content_type, data)
-
-
-async def _write_removals(
-    request: Request, model: type[schemas.RemoveEdges | schemas.RemoveVertices], message_key: str, field: str
-) -> Response:
-    runtime: Runtime = request.app.state.runtime
-    runtime.writer.check_capacity()
-    async with runtime.write_bodies.read(request) as (_, data):
-        message = await runtime.run_write_task(encode_removals, model, data, message_key, field)
-        return await _decode_and_write(request, runtime, JSON, message)
-
-
-async def _decode_and_write(request: Request, runtime: Runtime, content_type: str, data: bytes) -> Response:
-    arguments = content_type, data, request.headers.get(KEY_HEADER), runtime.settings.limits
-    message: Message
-    if len(data) <= INLINE_BYTES:
-        message = decode_events(*arguments)
-    else:
-        message = await runtime.run_write_task(decode_events, *arguments)
-    return _receipt(await runtime.write(message.batch, message.key), len(message.batch))
+    async with runtime.write_bodies.read(request, content_types) as (content_type, data):
+        arguments = content_type, data, request.headers.get(KEY_HEADER), runtime.settings.limits
+        inline = len(data) <= INLINE_BYTES
+        message = decode(*arguments) if inline else await runtime.run_write_task(decode, *arguments)
+        return _receipt(await runtime.write(message.batch, message.key), len(message.batch))
 
 
 def _receipt(result: WriteResult, events: int) -> Response:
