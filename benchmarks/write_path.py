@@ -16,6 +16,7 @@ import argparse
 import http.client
 import inspect
 import json
+import socket
 import sys
 import tempfile
 import threading
@@ -118,6 +119,20 @@ class WritePath:
             self.functions[function] = True
 
 
+def post_edges(connection: socket.socket, edges: list[Any]) -> None:
+    """Send a request in one packet, so that its body has arrived when the route starts; exit unless it succeeds."""
+    body = json.dumps({"edges": edges}).encode()
+    head = (
+        f"POST /v1/edges HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    )
+    connection.sendall(head.encode() + b"\r\n\r\n" + body)
+    response = http.client.HTTPResponse(connection, method="POST")
+    response.begin()
+    answer = response.read()
+    if response.status != 200:
+        raise SystemExit(f"POST /v1/edges: {response.status} {answer!r}")
+
+
 def trace_write() -> WritePath:
     """Start a service, send the bodies, and return the path of the last one."""
     path = WritePath()
@@ -129,16 +144,10 @@ def trace_write() -> WritePath:
         try:
             while not (server.started and server.runtime.status == "ready"):
                 time.sleep(0.01)
-            connection = http.client.HTTPConnection("127.0.0.1", server.servers[0].sockets[0].getsockname()[1])
-            for edges in BODIES:
-                path.armed = edges is BODIES[-1]
-                body = json.dumps({"edges": edges})
-                connection.request("POST", "/v1/edges", body, {"Content-Type": "application/json"})
-                response = connection.getresponse()
-                answer = response.read()
-                if response.status != 200:
-                    raise SystemExit(f"POST /v1/edges: {response.status} {answer!r}")
-            connection.close()
+            with socket.create_connection(server.servers[0].sockets[0].getsockname()) as connection:
+                for edges in BODIES:
+                    path.armed = edges is BODIES[-1]
+                    post_edges(connection, edges)
         finally:
             threading.setprofile(None)
             server.should_exit = True

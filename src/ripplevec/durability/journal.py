@@ -310,9 +310,9 @@ class Journal:
         try:
             with translate_errors(self.path, "write"), transaction(self._db):
                 self._db.executemany(_INSERT, rows)
-                journal_schema.add_keys(self._db, keys)
                 changed: dict[str, Any] = {"last": last}
                 if keys:
+                    journal_schema.add_keys(self._db, keys)
                     changed["keys"] = self._key_count + len(keys)
                 if published and not published.items() <= self._published.items():
                     changed["published"] = self._published | dict(published)
