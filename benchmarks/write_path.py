@@ -31,7 +31,11 @@ from ripplevec.service.server import Server
 from ripplevec.service.settings import Settings
 
 PACKAGE = Path(ripplevec.__file__).parent
-BODIES = [[["a", "b"], ["b", "c"], ["c", "d"]], [["a", "c"], ["e", "a"]], [["b", "d", 2.0], ["f", "a"]]]
+BODIES: list[list[Any]] = [
+    [["a", "b"], ["b", "c"], ["c", "d"]],
+    [["a", "c"], ["e", "a"]],
+    [["b", "d", 2.0], ["f", "a"]],
+]
 PARAMETERS = {"dim": 2, "threads": 1, "start_size": 3, "anchor_growth": 0}
 
 
