@@ -25,6 +25,7 @@ from ripplevec.io.messages import (
     decode_json,
     decode_message,
     decode_messages,
+    describe_document,
     to_display_text,
 )
 from ripplevec.io.readers.edge_rows import ReadOptions
@@ -170,6 +171,20 @@ def test_decode_json_of_empty_list_is_empty_batch():
 def test_decode_message_that_is_invalid_raises_error_with_reason(data, reason):
     with pytest.raises(MessageError, match=reason):
         decode_message(data)
+
+
+@pytest.mark.parametrize("required", ["arrivals", "edges"])
+def test_describe_document_is_complete_and_has_no_references(required):
+    schema = describe_document(required)
+    assert "$ref" not in json.dumps(schema)
+    assert list(schema["properties"]) == ["key", "arrivals", "edges", "remove_edges", "remove_vertices"]
+    assert (schema["required"], schema["properties"][required]["minItems"]) == ([required], 1)
+    assert schema["additionalProperties"] is False
+    edge = schema["properties"]["edges"]["items"]
+    assert (edge["minItems"], edge["maxItems"], len(edge["prefixItems"])) == (2, 4, 4)
+    arrival = schema["properties"]["arrivals"]["items"]
+    assert list(arrival["properties"]) == ["id", "neighbors", "weights", "time"]
+    assert (arrival["required"], arrival["additionalProperties"]) == (["id"], False)
 
 
 def test_decode_json_accepts_longest_id_and_key():
