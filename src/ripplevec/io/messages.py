@@ -166,7 +166,6 @@ _EXPECTED: dict[str, str] = {
 }
 _ERROR_PATH = re.compile(r" - at `\$(.*)`$")
 _DOCUMENT_DECODER = msgspec.json.Decoder(Document)
-_EDGE_LIST = list[Edge | dict[str, Any]]
 T = TypeVar("T")
 
 
