@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, Op
 from ripplevec.changes import Changes
-from ripplevec.cluster.distributed_matrix import DistributedGraph, MatrixHandle
 from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalTransport
@@ -47,26 +46,11 @@ class GraphPair:
     def shards(self) -> list[Shard]:
         return cast(LocalTransport, self.cluster.transport).shards
 
-    def open_graph(self) -> DistributedGraph:
-        return DistributedGraph(self.cluster.transport, self.cluster.parameters.dim, self.cluster.rule.precision)
-
-    def put(self, graph: DistributedGraph, block: NDArray[Any]) -> MatrixHandle:
-        """Create a matrix on the shards with the rows of `block`, by arrival number."""
-        handle = graph.zeros(block.shape[1], block.dtype)
-        for shard in self.shards:
-            rows, numbers = shard.list_rows()
-            assert shard.matrices is not None
-            shard.matrices.select(handle.columns)[rows] = block[numbers]
-        return handle
-
-    def read(self, handle: MatrixHandle) -> NDArray[Any]:
-        """Return the contents of a matrix on the shards, by arrival number."""
-        block = np.zeros((self.vertices, handle.shape[1]), handle.dtype)
-        for shard in self.shards:
-            rows, numbers = shard.list_rows()
-            assert shard.matrices is not None
-            block[numbers] = shard.matrices.select(handle.columns)[rows]
-        return block
+    def run(self, program: Callable[[Shard], Any]) -> list[Any]:
+        """Run a function on all shards at the same time."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Shard, "test_program", program, raising=False)
+            return self.cluster.transport.run("test_program")
 
     def slots(self) -> list[NDArray[np.int32]]:
         """Return a copy of the adjacency slots of every shard."""

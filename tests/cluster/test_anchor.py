@@ -49,8 +49,11 @@ def serialize(value: Any) -> Any:
 class SerializingTransport(LocalTransport):
     """Shards that share no memory with the driver or with each other."""
 
-    def call(self, method: str, *columns: Any, parts: int = 0, **constants: Any) -> list[Any]:
-        return serialize(super().call(method, *serialize(columns), parts=parts, **serialize(constants)))
+    def call(self, method: str, *columns: Any, **constants: Any) -> list[Any]:
+        return serialize(super().call(method, *serialize(columns), **serialize(constants)))
+
+    def run(self, method: str, *columns: Any, **constants: Any) -> list[Any]:
+        return serialize(super().run(method, *serialize(columns), **serialize(constants)))
 
 
 def force_start_on_shards(patch: pytest.MonkeyPatch) -> None:
@@ -211,11 +214,11 @@ def test_failed_anchor_leaves_state_unchanged(new_cluster: Any, monkeypatch: pyt
     before, digest = [shard.graph.adjacency.links.neighbor.copy() for shard in shards], cluster.digest()
 
     def fail(self: Any, *columns: Any, **constants: Any) -> None:
-        if self.index == 2:
+        if self.mesh.index == 2:
             raise MemoryError("no room for rows")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ripplevec.cluster.shard_matrices.ShardMatrices.transform", fail)
+        patch.setattr("ripplevec.cluster.shard_operator.ShardOperator.transform_columns", fail)
         with pytest.raises(MemoryError, match="no room for rows"):
             cluster.anchor()
     for shard, then in zip(shards, before, strict=True):

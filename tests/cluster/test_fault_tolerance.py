@@ -11,8 +11,9 @@ import pytest
 
 from ripplevec.cluster import fault_tolerance
 from ripplevec.cluster.fault_tolerance import FaultTolerantEngine
+from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.shard import Shard
-from ripplevec.cluster.transport import LocalTransport, ShardLostError
+from ripplevec.cluster.transport import LocalTransport
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
 from ripplevec.errors import FormatError, StateError
@@ -41,10 +42,15 @@ class FailingTransport(LocalTransport):
         self.down = False
         super().reset()
 
-    def call(self, method: str, *columns: Sequence[Any], parts: int = 0, **constants: Any) -> list[Any]:
+    def run(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         if self.down:
-            return [[ShardLostError("gone")] * parts if parts else ShardLostError("gone")] * self.size
-        return super().call(method, *columns, parts=parts, **constants)
+            raise ShardLostError("gone")
+        return super().run(method, *columns, **constants)
+
+    def call(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
+        if self.down:
+            return [ShardLostError("gone")] * self.size
+        return super().call(method, *columns, **constants)
 
     def get(self, results: Sequence[Any]) -> list[Any]:
         if self.lose_next_results:
@@ -139,14 +145,17 @@ def test_reads_during_recovery_wait_and_see_unchanged_state() -> None:
     assert cast(Any, model.engine).recoveries == 1
 
 
-def test_lost_changes_are_read_again_until_the_next_batch() -> None:
+def test_lost_changes_are_read_again_until_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ripplevec.cluster.shard.MAX_SUMMARY_BYTES", 0)
     single, model = fit_both()
     expected, changes = single.partial_fit(edges(1)), model.partial_fit(edges(1))
-    model.transport.lose_next_results = True
+    for shard in model.transport.shards:
+        shard.changed_vectors.clear()
     np.testing.assert_array_equal(expected.vectors, changes.vectors)
     outdated = model.partial_fit(edges(2))
     model.partial_fit(edges(3))
-    model.transport.lose_next_results = True
+    for shard in model.transport.shards:
+        shard.changed_vectors.clear()
     with pytest.raises(ShardLostError):
         outdated.vectors  # noqa: B018
 
@@ -168,7 +177,7 @@ def test_failed_recovery_raises_and_is_retried_later() -> None:
 def test_read_during_interrupted_anchor_is_told_to_retry() -> None:
     single, model = fit_both()
     transport, retried = model.transport, []
-    call = transport.call
+    run = transport.run
 
     def read() -> None:
         with pytest.raises(ShardLostError, match=r"A shard is being recovered; retry\."):
@@ -176,14 +185,14 @@ def test_read_during_interrupted_anchor_is_told_to_retry() -> None:
         retried.append(True)
 
     def lose_shards(method: str, *columns: Any, **constants: Any) -> Any:
-        if method == "run_matrix_step" and not model.lock._gate.locked() and not retried:  # readers use a snapshot
+        if method == "anchor" and not retried:
             transport.down = True
             reader = threading.Thread(target=read)
             reader.start()
             reader.join()
-        return call(method, *columns, **constants)
+        return run(method, *columns, **constants)
 
-    transport.call = lose_shards
+    transport.run = lose_shards
     model.anchor()
     single.anchor()
     assert retried

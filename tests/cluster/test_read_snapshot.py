@@ -10,11 +10,11 @@ import pytest
 from histories import Reference, State, make_batches, read_state
 
 from ripplevec import Embedder
-from ripplevec.cluster import anchor as anchors
 from ripplevec.cluster.fault_tolerance import FaultTolerantEngine
+from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.read_snapshot import ReadSnapshot
 from ripplevec.cluster.shard import Shard
-from ripplevec.cluster.transport import LocalTransport, ShardLostError
+from ripplevec.cluster.transport import LocalTransport
 from ripplevec.engine.engine import Engine
 from ripplevec.parameters import Parameters
 
@@ -37,16 +37,19 @@ def test_reads_during_anchor_see_previous_batch(monkeypatch: pytest.MonkeyPatch)
     reference_model = LocalShardsEmbedder(**PARAMETERS)
     reference = Reference.of(reference_model, reference_model.partial_fit, BATCHES)
     assert reference_model.engine.anchors >= 2
-    model, states, original_anchor = LocalShardsEmbedder(**PARAMETERS), list[State](), anchors.anchor
+    model, states = LocalShardsEmbedder(**PARAMETERS), list[State]()
+    original_anchor = Shard.anchor
 
-    def read_during_anchor(*arguments: Any) -> Any:
-        moved = original_anchor(*arguments)
+    def read_during_anchor(shard: Shard, **arguments: Any) -> Any:
+        moved = original_anchor(shard, **arguments)
+        if shard.index:
+            return moved
         reader = threading.Thread(target=lambda: states.append(read_state(model)), daemon=True)
         reader.start()
         reader.join(30)
         return moved
 
-    monkeypatch.setattr(anchors, "anchor", read_during_anchor)
+    monkeypatch.setattr(Shard, "anchor", read_during_anchor)
     for sequence, batch in enumerate(BATCHES):
         reads_before = len(states)
         anchored = model.partial_fit(batch).anchored
@@ -81,11 +84,11 @@ def test_failed_anchor_leaves_previous_state(monkeypatch: pytest.MonkeyPatch) ->
     model = LocalShardsEmbedder(**PARAMETERS).fit(BATCHES[0])
     digest = model.digest()
 
-    def fail(*_: Any) -> Any:
+    def fail(*_: Any, **__: Any) -> Any:
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(anchors, "anchor", fail)
+        patch.setattr(Shard, "anchor", fail)
         with pytest.raises(MemoryError):
             model.anchor()
     assert model.digest() == digest

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ripplevec.batch import Batch, Op
 from ripplevec.graph import adjacency
-from ripplevec.rules import ripple
+from ripplevec.rules import batch_step
 
 Operations = list[tuple[Op, int, int, float]]
 
@@ -89,7 +89,7 @@ def test_threaded_steps_match_single_machine(
 ) -> None:
     stream = stream_of("int", how["directed"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ripple, "MIN_ROWS_PER_TASK", 2)
+        patch.setattr(batch_step, "MIN_ROWS_PER_TASK", 2)
         compare_streams(new_models, stream, changes_equal, 3, stream.batch(first), then, **how | {"threads": 3})
 
 

@@ -1,4 +1,4 @@
-"""Tests of a shard: snapshots, assignments, exchange of rows, and the end of anchors."""
+"""Tests of a shard: snapshots, assignments, traffic, and the vectors that a batch changed."""
 
 from __future__ import annotations
 
@@ -57,26 +57,6 @@ def test_set_vectors_places_only_rows_with_edges(new_cluster: Any) -> None:
     assert shard.read_rows(rows, "placed").tolist() == [1, 0]
 
 
-def test_pull_rows_returns_the_requested_vectors(cluster: ClusterEngine) -> None:
-    shard = shards_of(cluster)[0]
-    requested = [np.array([2, 0]), np.empty(0, np.int64), np.array([1, 1, 3])]
-    sent_before = shard.traffic()
-    parts = shard.pull_rows(*requested, with_placed=False)
-    for rows, part in zip(requested, parts, strict=True):
-        assert np.array_equal(part, shard.store.kernel_array[rows])
-    sent = {name: value - sent_before[name] for name, value in shard.traffic().items()}
-    assert sent == {"sent": 5 * 16, "needed": 5 * 16}  # four columns of float32
-
-
-def test_pull_rows_with_placed_appends_flags_as_bytes(cluster: ClusterEngine) -> None:
-    shard = shards_of(cluster)[0]
-    rows = np.arange(5)
-    shard.store.placed[2] = 0
-    (part,) = shard.pull_rows(rows, with_placed=True)
-    assert np.array_equal(part[:5], shard.store.kernel_array[rows])
-    assert part[5:].reshape(-1).view(np.uint8)[:5].tolist() == [1, 1, 0, 1, 1]
-
-
 def test_traffic_on_one_shard_is_zero_and_on_several_is_not(new_cluster: Any) -> None:
     for shards in (1, 3):
         cluster = new_cluster(shards)
@@ -91,28 +71,29 @@ def test_traffic_on_one_shard_is_zero_and_on_several_is_not(new_cluster: Any) ->
 def test_batch_leaves_no_recorded_changes_and_no_halo(cluster: ClusterEngine) -> None:
     cluster.apply(Batch.from_any([("new", 0), ("new", 13), (5, 25)]))
     for shard in shards_of(cluster):
-        assert shard.changed_edges == 0
-        assert np.concatenate(shard.changed_endpoints).shape == (0, 2)
+        changes = shard.take_changes()
+        assert (changes.edges, changes.endpoints.shape) == (0, (0, 2))
         rows = shard.graph.row_count
         assert (shard.graph.arrival[rows:] == -1).all()
         assert not shard.store.placed[rows:].any()
         assert shard.find_faults() == ""
 
 
-def test_close_matrices_twice_restores_slots_once(cluster: ClusterEngine) -> None:
-    for shard in shards_of(cluster):
-        before = shard.graph.adjacency.links.neighbor.copy()
-        shard.open_matrices()
-        shard.close_matrices()
-        shard.close_matrices()
-        assert shard.matrices is None
-        assert np.array_equal(shard.graph.adjacency.links.neighbor, before)
+@pytest.mark.parametrize("limit", [0, 1 << 20])
+def test_changed_vectors_stay_readable_after_later_batches(
+    cluster: ClusterEngine, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr("ripplevec.cluster.shard.MAX_SUMMARY_BYTES", limit)
+    changes = cluster.build_changes(cluster.apply(Batch.from_any([("new", 0), ("new", 13)])))
+    expected = cluster.get_vectors(cluster.rows_of(changes.ids))
+    cluster.apply(Batch.from_any([("other", "new"), ("other", 0), ("other", 13)]))
+    assert np.array_equal(changes.vectors, expected)
 
 
-def test_restore_abandons_open_matrices(cluster: ClusterEngine) -> None:
-    shard = shards_of(cluster)[0]
-    state, endpoints = shard.state(), shard.list_endpoints()
-    shard.open_matrices()
-    shard.restore(state)
-    assert shard.matrices is None
-    assert all(map(np.array_equal, shard.list_endpoints(), endpoints))
+def test_changed_vectors_that_are_not_read_any_more_are_dropped(
+    cluster: ClusterEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ripplevec.cluster.shard.MAX_SUMMARY_BYTES", 0)
+    for number in range(5):
+        cluster.build_changes(cluster.apply(Batch.from_any([(f"new {number}", 0)])))
+    assert all(len(shard.changed_vectors) <= 2 for shard in shards_of(cluster))

@@ -7,22 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplevec.cluster.distributed_matrix import DistributedGraph
+from ripplevec.cluster.shard_graph import ShardGraph
 from ripplevec.search.searcher import query_from_vector
-
-
-@pytest.mark.parametrize("directed", [False, True])
-def test_edge_reads_during_an_anchor_are_unchanged(grown_models: Any, directed: bool) -> None:
-    _, sharded = grown_models(directed=directed)
-    engine = sharded.engine
-    rows = engine.rows_by_arrival()
-    src, dst = (grid.ravel() for grid in np.meshgrid(rows, rows))
-    exists, codes = engine.has_edges(src, dst), engine.read_edges(rows, "code")
-    assert exists.sum() == (1 if directed else 2) * engine.edges
-    with DistributedGraph(engine.transport, sharded.dim, engine.rule.precision):
-        assert np.array_equal(engine.has_edges(src, dst), exists)
-        assert np.array_equal(engine.read_edges(rows, "code"), codes)
-    assert np.array_equal(engine.has_edges(src, dst), exists)
 
 
 def test_search_nearest_with_ties_returns_all_equal_rows(new_models: Any) -> None:
@@ -38,17 +24,17 @@ def test_search_nearest_with_ties_returns_all_equal_rows(new_models: Any) -> Non
     assert (np.diff(cosines) <= 0).all()
 
 
-def test_find_mismatched_shards_reports_missing_endpoint(grown_models: Any) -> None:
-    shards = grown_models(3, directed=True)[1].engine.transport.shards
-    endpoints = [shard.list_endpoints() for shard in shards]
-    total = sum(int(shard.graph.adjacency.links.degree.sum()) for shard in shards)
-    assert sum(part.size for parts in endpoints for part in parts) == total
-    for index, shard in enumerate(shards):
-        received = [parts[index] for parts in endpoints]
-        assert shard.find_mismatched_shards(*received) == []
-        other = (index + 1) % 3
-        received[other] = received[other][:-1]
-        assert shard.find_mismatched_shards(*received) == [other]
+def test_find_mismatched_shards_reports_missing_endpoint(grown_models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    transport = grown_models(3, directed=True)[1].engine.transport
+    assert transport.run("find_mismatched_shards") == [[], [], []]
+    list_endpoints = ShardGraph.list_endpoints
+
+    def drop_last_of_first_shard(shard: ShardGraph) -> Any:
+        endpoints = list_endpoints(shard)
+        return [part[:-1] if (shard.index, other) == (0, 1) else part for other, part in enumerate(endpoints)]
+
+    monkeypatch.setattr(ShardGraph, "list_endpoints", drop_last_of_first_shard)
+    assert transport.run("find_mismatched_shards") == [[1], [0], []]
 
 
 def test_restore_preserves_edge_count(grown_models: Any) -> None:

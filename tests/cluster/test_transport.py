@@ -12,14 +12,13 @@ import pytest
 
 import ripplevec.cluster
 from ripplevec.batch import Batch
+from ripplevec.cluster.mesh import Mesh
 from ripplevec.cluster.shard import Shard
-from ripplevec.cluster.shard_matrices import ShardMatrices
 from ripplevec.cluster.transport import LocalTransport
 
 PACKAGE = Path(ripplevec.cluster.__file__).parent
 RECEIVERS: dict[str, type] = {
-    **dict.fromkeys(("call", "query", "query_rows", "submit", "_exchange", "_send_rows"), Shard),
-    **dict.fromkeys(("submit_step", "sum_over_shards"), ShardMatrices),
+    **dict.fromkeys(("run", "call", "query", "query_rows", "submit", "_send_rows"), Shard),
 }
 """Functions whose first argument is a method name, and the class that has this method."""
 
@@ -27,8 +26,23 @@ RECEIVERS: dict[str, type] = {
 class Recorder:
     """Stands in for a shard and returns the arguments of a call."""
 
+    mesh: Mesh
+
     def __init__(self, index: int) -> None:
         self.index = index
+
+    def pass_on(self, value: int, *, steps: int) -> int:
+        """Pass a value to the next shard some times."""
+        for _ in range(steps):
+            parts = [value if shard == (self.index + 1) % self.mesh.size else None for shard in range(self.mesh.size)]
+            value = self.mesh.exchange(parts)[self.index - 1]
+        return value
+
+    def fail_on(self, shard: int) -> int:
+        """Fail on one shard; the others wait for it."""
+        if self.index == shard:
+            raise MemoryError("no room")
+        return self.mesh.sum(1)
 
     def echo(self, *arguments: Any, **constants: Any) -> Any:
         return self.index, arguments, constants
@@ -65,6 +79,17 @@ def test_get_returns_results_in_order() -> None:
     assert transport.get(()) == []
 
 
+def test_run_lets_shards_exchange_data() -> None:
+    assert new_transport(3).run("pass_on", [10, 11, 12], steps=4) == [12, 10, 11]
+
+
+def test_run_that_fails_on_one_shard_raises_its_error_and_can_be_repeated() -> None:
+    transport = new_transport(3)
+    with pytest.raises(MemoryError, match="no room"):
+        transport.run("fail_on", shard=1)
+    assert transport.run("fail_on", shard=5) == [3, 3, 3]
+
+
 def test_call_of_unknown_method_raises() -> None:
     with pytest.raises(AttributeError, match="no_such_method"):
         new_transport(1).call("no_such_method")
@@ -83,6 +108,5 @@ def test_reset_replaces_all_shards_by_empty_ones(new_cluster: Any) -> None:
 
 def test_methods_called_by_name_exist() -> None:
     calls = list(named_methods())
-    assert {receiver for _, receiver, _ in calls} == {Shard, ShardMatrices}
-    assert len(calls) > 50
+    assert len(calls) > 20
     assert [call for call in calls if not callable(getattr(call[1], call[2], None))] == []

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ripplevec import Batch, Embedder, RipplevecError, load
-from ripplevec.rules import ripple
+from ripplevec.rules import batch_step, ripple
 
 SAME_MODEL = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -239,7 +239,7 @@ def test_results_are_independent_of_the_number_of_threads(
     new: Any, stream: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ripple, "MIN_EDGES_FOR_THREADS", 1)
-    monkeypatch.setattr(ripple, "MIN_ROWS_PER_TASK", 2)
+    monkeypatch.setattr(batch_step, "MIN_ROWS_PER_TASK", 2)
     start, batches = stream(2)
     models = [run(new(threads=threads).fit(start), batches) for threads in (1, 2, 4)]
     for model in models:

@@ -15,7 +15,7 @@ from ripplevec.batch import MAX_TIME
 from ripplevec.durability.session import Session
 from ripplevec.lab.datasets.synthetic import Drift, drifting_communities
 from ripplevec.lab.evaluation import classify
-from ripplevec.rules import ripple
+from ripplevec.rules import batch_step, ripple
 from ripplevec.temporal import decay
 from ripplevec.util.checked_directory import write_arrays
 
@@ -206,7 +206,7 @@ def test_temporal_model_gives_the_same_bits_for_any_number_of_threads(
     temporal: dict[str, Any], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ripple, "MIN_EDGES_FOR_THREADS", 1)
-    monkeypatch.setattr(ripple, "MIN_ROWS_PER_TASK", 2)
+    monkeypatch.setattr(batch_step, "MIN_ROWS_PER_TASK", 2)
     stream = make_stream()
     assert run(temporal | {"threads": threads}, stream).digest() == run(temporal | {"threads": 3}, stream).digest()
 

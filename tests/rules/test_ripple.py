@@ -10,7 +10,7 @@ from ripplevec.embedder import Embedder
 from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.lab.evaluation import score_at_end, stream
 from ripplevec.rules import _kernels as kernels
-from ripplevec.rules import ripple
+from ripplevec.rules import batch_step, ripple
 from ripplevec.rules._kernels import BatchContext
 from ripplevec.views.graph_stats import DENSE_MEAN_DEGREE
 from ripplevec.views.spectral import SpectralView
@@ -22,7 +22,7 @@ def test_threaded_step_gives_the_same_bits_as_one_thread(
     edges_of: Any, monkeypatch: pytest.MonkeyPatch, depth: int | None, max_reads: int
 ) -> None:
     monkeypatch.setattr(ripple, "MIN_EDGES_FOR_THREADS", 1)
-    monkeypatch.setattr(ripple, "MIN_ROWS_PER_TASK", 3)
+    monkeypatch.setattr(batch_step, "MIN_ROWS_PER_TASK", 3)
 
     def digest(threads: int) -> str:
         model = Embedder(dim=5, depth=depth, max_reads=max_reads, threads=threads, anchor_growth=1.0)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.cluster.gather import GatheredState
+from ripplevec.cluster.ingestion import NO_ROWS
 from ripplevec.cluster.routing import assign_shards, merge_id_columns, split_positions
-from ripplevec.cluster.shard_graph import NO_ROWS
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.counters import EngineCounters
 from ripplevec.engine.digest import compute_digest
@@ -38,11 +38,13 @@ class ShardQueries:
 
     def query(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Call a method on every shard and wait for the results; shard i receives entry i of each column."""
-        return self.transport.get(self.submit(method, *columns, **constants))
+        return self.transport.get(self.transport.call(method, *columns, **constants))
 
     def submit(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
-        """Call a method on every shard; the results stay on the shards until they are resolved."""
-        return self.transport.call(method, *columns, **constants)
+        """Call a method on every shard and wait; the results stay in the object store until they are resolved."""
+        results = self.transport.call(method, *columns, **constants)
+        self.transport.wait(results)
+        return results
 
     def query_rows(
         self, method: str, rows: RowArray, *columns: RowArray, **constants: Any
@@ -64,8 +66,8 @@ class ShardQueries:
         return scatter_parts([values for _, values in results], targets)
 
     def _send_rows(self, method: str, rows: RowArray, *columns: NDArray[Any]) -> None:
-        """Call a method on each shard with its rows and the matching entries of the columns; ignore the results."""
-        self.transport.call(method, *self._split_columns(self._positions_by_shard(rows), rows, *columns))
+        """Call a method on each shard with its rows and the matching entries of the columns, and wait."""
+        self.query(method, *self._split_columns(self._positions_by_shard(rows), rows, *columns))
 
     def _split_columns(
         self, positions: list[RowArray], rows: RowArray, *columns: NDArray[Any]
@@ -283,17 +285,16 @@ class DriverReads(ShardQueries, EngineCounters):
     # ------------------------------------------------------------------ changes of a batch
 
     def build_changes(self, outcome: BatchOutcome) -> Changes:
-        """Return the changes of the last batch or anchor; the vectors stay on the shards until they are read."""
+        """Return the changes of the last anchor; the vectors stay in the object store until they are read."""
         arrival = self.arrival_numbers(outcome.moved)
         order = np.argsort(arrival, kind="stable")
         rows, to_served = outcome.moved[order], self.rule.served_transform()
-        positions, sequence = self._positions_by_shard(rows), self.sequence
+        positions = self._positions_by_shard(rows)
         (requested,) = self._split_columns(positions, rows)
         results = self.submit("read_rows", requested, what="vectors")
 
         def fetch_served(references: Any) -> NDArray[np.float32]:
-            vectors = self.fetch_changed_vectors(list(references), requested, sequence)
-            return to_served(scatter_parts(vectors, positions))
+            return to_served(scatter_parts(self.transport.get(list(references)), positions))
 
         return Changes(
             self.id_column_of(rows),
@@ -301,13 +302,9 @@ class DriverReads(ShardQueries, EngineCounters):
             fetch_served,
             arrival[order] >= outcome.first_new,
             outcome.removed,
-            sequence,
+            self.sequence,
             outcome.anchored,
         )
-
-    def fetch_changed_vectors(self, results: list[Any], requested: list[RowArray], sequence: int) -> list[Any]:
-        """Resolve the vectors of `requested` rows that were read after the batch with sequence number `sequence`."""
-        return self.transport.get(results)
 
     def empty_changes(self, sequence: int) -> Changes:
         """Return the empty changes of a batch that had already been applied under this sequence number."""
@@ -359,9 +356,7 @@ class DriverReads(ShardQueries, EngineCounters):
 
     def _find_faults(self) -> dict[str, bool]:
         """Return, for each possible fault, whether it is present."""
-        faults = self.query("find_faults")
-        endpoints = self.transport.call("list_endpoints", parts=self.transport.size)
-        mismatches = self.query("find_mismatched_shards", *endpoints)
+        faults, mismatches = self.query("find_faults"), self.transport.run("find_mismatched_shards")
         sizes = self.sizes()
         numbers = np.concatenate([numbers for _, numbers in self.query("list_rows")])
         endpoints_per_edge = 1 if self.parameters.directed else 2

@@ -9,29 +9,31 @@ codes (see `routing.py`).
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, take_ids
-from ripplevec.changes import BatchOutcome
-from ripplevec.cluster import anchor
-from ripplevec.cluster.batch_protocol import BatchProtocol
+from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.cluster.checkpoint import ClusterSnapshot, gather_state, read_counters, split_state
 from ripplevec.cluster.driver_reads import DriverReads
 from ripplevec.cluster.gather import gather_graph
+from ripplevec.cluster.ingestion import split_batch_for_shards
+from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.read_snapshot import ReadSnapshot
-from ripplevec.cluster.routing import EdgeEndpoints, intern_endpoints, schedule_waves, send_operations
-from ripplevec.cluster.shard_graph import NO_PAIRS, NO_ROWS
+from ripplevec.cluster.routing import join_id_columns
+from ripplevec.cluster.shard import AnchorSummary, MovedRows, ShardSummary, TooSmallError
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.state_validation import check_shards
 from ripplevec.errors import SelfLoopWarning
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.batch_validation import bound_growth
-from ripplevec.graph.graph import strip_prefix, unit_weights
+from ripplevec.graph.graph import strip_prefix
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import CorrectionError
 from ripplevec.rules.ripple import RippleRule
@@ -43,14 +45,13 @@ Result = TypeVar("Result")
 MAX_DRIVER_START_EDGES = 4_000_000
 """Largest graph whose start is computed on the driver; larger graphs are solved on the shards."""
 
-_NO_ENDPOINTS = EdgeEndpoints(np.empty(0, np.int8), NO_PAIRS, NO_PAIRS, NO_ROWS, NO_ROWS)
 
+@dataclass(frozen=True)
+class RemoteVectors:
+    """Vectors that a batch changed, of which the shards keep large ones as long as this object exists."""
 
-class RemovedVertex(NamedTuple):
-    """A vertex that a batch removed; a vertex of the same id may arrive again later in the batch."""
-
-    id: Id
-    number: int  # arrival number
+    sequence: int
+    moved: list[MovedRows]
 
 
 class ClusterEngine(DriverReads):
@@ -72,6 +73,8 @@ class ClusterEngine(DriverReads):
         self._warned = False
         self.rule = cast(RippleRule, self.parameters.create_rule())  # used for its coordinates; the shards store rows
         self.next_arrival = self.loops = self._vertices = self._edges = 0
+        self._moved_rows: list[MovedRows] = []  # of the last batch
+        self._unused_changes: list[int] = []  # batches whose changed vectors will not be read any more
         self.reset_counters()
 
     # ------------------------------------------------------------------ updates
@@ -81,7 +84,7 @@ class ClusterEngine(DriverReads):
         self.run_atomically(partial(ClusterEngine._apply_start, batch=batch, progress=progress))
 
     def _apply_start(self, batch: Batch, progress: Progress | None) -> None:
-        self._update(batch, self.next_arrival)
+        self._update(batch)
         self.events = len(batch)
         if self.edges:
             self._compute_start(progress)
@@ -122,7 +125,7 @@ class ClusterEngine(DriverReads):
 
     def _apply(self, batch: Batch) -> BatchOutcome:
         first_new, anchors_before = self.next_arrival, self.anchors
-        moved, removed, edges = self._update(batch, first_new)
+        moved, removed, edges = self._update(batch)
         due = self._record_batch(len(batch), edges, moved.size + len(removed), self.rule.rows_shortened)
         corrected = self._anchor() if due else None
         if corrected is not None:
@@ -132,72 +135,61 @@ class ClusterEngine(DriverReads):
             self._broadcast_coordinates()
         return BatchOutcome(moved, first_new, removed, self.anchors > anchors_before)
 
-    def _update(self, batch: Batch, first_new: int) -> tuple[RowArray, list[Id], int]:
-        """Update the graph, then the vectors; return rows that may have moved, removed ids, and changed edges."""
-        endpoints, removed = self._update_graph(batch)
-        # Arrival number of the first new vertex that was not removed again.
-        first_kept = int(endpoints.new_numbers[0]) if endpoints.new_codes.size else self.next_arrival
-        removed_ids, removed_numbers = self._find_absent(removed), np.array([v.number for v in removed], np.int64)
-        self.rule.rows_shortened = 0
-        if not self.ready:
-            self._edges, changed, _ = map(
-                sum, zip(*self.query("finish_graph_update", first_new=first_kept), strict=True)
-            )
-            return endpoints.new_codes, removed_ids, changed
-        new, count, shards = endpoints.new_numbers - first_new, self.next_arrival - first_new, self.transport.size
-        wave, step = schedule_waves(endpoints, first_new, count, shards)
-        protocol = BatchProtocol(self.transport, self.rule, self.sequence + 1)
-        result = protocol.run(endpoints.new_codes, (wave[new], step[new]), first_kept, removed_numbers)
-        self._edges, self.rule.rows_shortened = result.edges, result.shortened
-        moved = np.concatenate([rows * shards + shard for shard, rows in enumerate(result.moved)])
-        return moved, removed_ids, result.changed
+    def _update(self, batch: Batch) -> tuple[RowArray, list[Id], int]:
+        """Update graph and vectors; return rows that may have moved, removed ids, and the number of changed edges."""
+        shards, steps = self.transport.size, split_batch_for_shards(batch, self.transport.size)
+        removals: RowArray = np.flatnonzero(False if batch.op is None else batch.op == Op.REMOVE_VERTEX)
+        context = {"next_arrival": self.next_arrival, "sequence": self.sequence + 1, "ready": self.ready}
+        unused, self._unused_changes[:] = tuple(self._unused_changes), []
+        summaries: list[ShardSummary] = self.transport.run("apply_batch", steps, **context, unused_changes=unused)
+        self._vertices += summaries[0].next_arrival - self.next_arrival - len(removals)
+        self.next_arrival = summaries[0].next_arrival
+        self.loops += sum(summary.loops for summary in summaries)
+        self._edges = sum(summary.edges for summary in summaries)
+        self.rule.rows_shortened = sum(summary.shortened for summary in summaries)
+        self._moved_rows = [summary.moved for summary in summaries]
+        moved = np.concatenate([part.rows * shards + shard for shard, part in enumerate(self._moved_rows)])
+        removed = self._find_absent(ids_to_list(take_ids(batch.src, removals))) if len(removals) else []
+        return moved, removed, sum(summary.changed for summary in summaries)
 
-    def _update_graph(self, batch: Batch) -> tuple[EdgeEndpoints, list[RemovedVertex]]:
-        """Update the graph; return all endpoints, with the new vertices that remain, and the removed vertices.
+    def build_changes(self, outcome: BatchOutcome) -> Changes:
+        """Return the changes of the last batch or anchor; many vectors stay on the shards until they are read."""
+        if outcome.anchored or not self._moved_rows:  # `outcome` has rows that the batch itself did not move
+            return super().build_changes(outcome)
+        numbers = np.concatenate([part.numbers for part in self._moved_rows])
+        order = np.argsort(numbers, kind="stable")
+        to_served, remote = self.rule.served_transform(), RemoteVectors(self.sequence, self._moved_rows)
+        weakref.finalize(remote, self._unused_changes.append, self.sequence).atexit = False
 
-        The batch is split at vertex removals, because these change the rows that later operations refer to.
-        """
-        weight = unit_weights(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
-        op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
-        steps: list[EdgeEndpoints] = []
-        removed: list[RemovedVertex] = []
-        first = 0
-        for cut in [*np.flatnonzero(op == Op.REMOVE_VERTEX).tolist(), len(batch)]:
-            part = slice(first, cut)
-            if cut > first:
-                columns = take_ids(batch.src, part), take_ids(batch.dst, part), op[part]
-                steps.append(intern_endpoints(self.transport, *columns, self.next_arrival))
-                send_operations(self.transport, steps[-1], weight[part])
-                self._count_operations(steps[-1])
-            if cut < len(batch):
-                removed.append(self._remove_vertex(take_ids(batch.src, slice(cut, cut + 1))))
-            first = cut + 1
-        endpoints = EdgeEndpoints(*map(np.concatenate, zip(_NO_ENDPOINTS, *steps, strict=True)))
-        remaining = ~np.isin(endpoints.new_numbers, [vertex.number for vertex in removed])
-        new_codes, new_numbers = endpoints.new_codes[remaining], endpoints.new_numbers[remaining]
-        return endpoints._replace(new_codes=new_codes, new_numbers=new_numbers), removed
+        def fetch_served(vectors: Any) -> NDArray[np.float32]:
+            return to_served(np.concatenate(self.fetch_changed_vectors(vectors))[order])
 
-    def _count_operations(self, endpoints: EdgeEndpoints) -> None:
-        """Count the new vertices and self-loops of a step."""
-        self.next_arrival += endpoints.new_codes.size
-        self._vertices += endpoints.new_codes.size
-        loops = (endpoints.codes[:, 0] == endpoints.codes[:, 1]) & (endpoints.op == Op.ADD)
-        self.loops += int(np.count_nonzero(loops))
+        return Changes(
+            take_ids(join_id_columns([part.ids for part in self._moved_rows]), order),
+            cast(Any, remote),
+            fetch_served,
+            numbers[order] >= outcome.first_new,
+            outcome.removed,
+            self.sequence,
+            False,
+        )
 
-    def _remove_vertex(self, column: IdColumn) -> RemovedVertex:
-        """Remove a vertex, given as an id column of length one, with all its edges."""
-        row = self.find_rows(column)
-        code, number = int(row[0]), int(self.arrival_numbers(row)[0])
-        neighbors = self.transport.call("remove_vertex", self._row_on_owner(code), parts=self.transport.size)
-        self.transport.call("remove_neighbor", *neighbors, code=code, number=number)
-        self._vertices -= 1
-        return RemovedVertex(ids_to_list(column)[0], number)
+    def fetch_changed_vectors(self, remote: RemoteVectors) -> list[NDArray[Any]]:
+        """Return the vectors that a batch changed on each shard; raise `ShardLostError` if a shard lost them."""
+        if all(part.vectors is not None for part in remote.moved):
+            return [part.vectors for part in remote.moved if part.vectors is not None]
+        on_shards = self.query("read_changed_vectors", sequence=remote.sequence)
+        vectors = [
+            kept if part.vectors is None else part.vectors for part, kept in zip(remote.moved, on_shards, strict=True)
+        ]
+        if any(part is None for part in vectors):
+            raise ShardLostError(f"Changed vectors of batch {remote.sequence:,} are lost with a shard.")
+        return vectors
 
-    def _find_absent(self, removed: list[RemovedVertex]) -> list[Id]:
-        """Return the ids of removed vertices that did not arrive again."""
-        ids = [vertex.id for vertex in removed]
-        rows = self.find_rows(id_column(ids)).tolist() if ids else []
-        return [vertex for vertex, row in zip(ids, rows, strict=True) if row < 0]
+    def _find_absent(self, removed: list[Id]) -> list[Id]:
+        """Return the removed ids that did not arrive again."""
+        rows = self.find_rows(id_column(removed)).tolist()
+        return [vertex for vertex, row in zip(removed, rows, strict=True) if row < 0]
 
     def warn_self_loops(self) -> None:
         """Warn about self-loops, once, after an update is complete: a warning filter may raise an error."""
@@ -227,12 +219,14 @@ class ClusterEngine(DriverReads):
             rows = self.rows_by_arrival()
             return rows[self.placed(rows)]
         threshold, shards = self.parameters.change_threshold, self.transport.size
-        try:
-            moved = anchor.anchor(self.transport, self.rule, self.sequence, threshold)
-        except anchor.TooSmallError:
+        summaries: list[AnchorSummary] = self.transport.run("anchor", sequence=self.sequence, threshold=threshold)
+        error = summaries[0].error
+        if isinstance(error, TooSmallError):
             return self._correct_on_driver(threshold)
-        self._broadcast_coordinates()
-        return np.concatenate([rows * shards + shard for shard, rows in enumerate(moved)])
+        if error is not None:
+            raise error
+        self.rule.restore(summaries[0].coordinates)
+        return np.concatenate([summary.moved * shards + shard for shard, summary in enumerate(summaries)])
 
     def _correct_on_driver(self, threshold: float) -> RowArray:
         """Gather a small graph on the driver and correct it as one machine does; return the rows that moved."""
@@ -248,8 +242,7 @@ class ClusterEngine(DriverReads):
     def _compute_start(self, progress: Progress | None = None) -> None:
         """Embed the graph from scratch; a small graph is gathered on the driver, for the same bits as one machine."""
         if self.edges > MAX_DRIVER_START_EDGES and self.count_connected() > 2 * self.rule.dim + MAX_DENSE_SIZE:
-            anchor.start(self.transport, self.rule, progress)
-            self._broadcast_coordinates()
+            self.rule.restore(self.transport.run("start")[0].coordinates)
             return
         graph, rows = gather_graph(self)
         store = VectorStore(graph, self.parameters.dim, self.rule.precision)
@@ -259,7 +252,7 @@ class ClusterEngine(DriverReads):
 
     def _broadcast_coordinates(self) -> None:
         """Send the coordinates to all shards."""
-        self.transport.call("set_coordinates", learned=self.rule.state())
+        self.query("set_coordinates", learned=self.rule.state())
 
     # ------------------------------------------------------------------ saved state
 

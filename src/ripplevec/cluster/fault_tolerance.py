@@ -20,10 +20,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ripplevec.cluster.checkpoint import lazy_state
-from ripplevec.cluster.engine import ClusterEngine, Result
+from ripplevec.cluster.engine import ClusterEngine, RemoteVectors, Result
+from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.read_snapshot import RECOVERING
-from ripplevec.cluster.transport import ShardLostError, Transport
-from ripplevec.graph.adjacency import RowArray
+from ripplevec.cluster.transport import Transport
 from ripplevec.parameters import Parameters
 from ripplevec.util.checked_directory import read_arrays, write_arrays
 from ripplevec.util.locks import ReadWriteLock
@@ -98,14 +98,14 @@ class FaultTolerantEngine(ClusterEngine):
         """Check the invariants of every shard, of every pair of shards, and of all together; raise if one fails."""
         self._read(super().check)
 
-    def fetch_changed_vectors(self, results: list[Any], requested: list[RowArray], sequence: int) -> list[Any]:
-        """Resolve changed vectors; if they were lost, read them again unless another batch was applied since."""
+    def fetch_changed_vectors(self, remote: RemoteVectors) -> list[NDArray[Any]]:
+        """Return changed vectors; if they were lost, read them again unless another batch was applied since."""
         try:
-            return super().fetch_changed_vectors(results, requested, sequence)
+            return super().fetch_changed_vectors(remote)
         except ShardLostError:
-            if self._is_idle_at(sequence):
-                vectors = self.query("read_rows", requested, what="vectors")
-                if self._is_idle_at(sequence):
+            if self._is_idle_at(remote.sequence):
+                vectors = self.query("read_rows", [part.rows for part in remote.moved], what="vectors")
+                if self._is_idle_at(remote.sequence):
                     return vectors
             raise
 

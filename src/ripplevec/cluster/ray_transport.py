@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 import weakref
 from collections import deque
@@ -10,20 +11,23 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from ripplevec.cluster.mesh import MeshListener, ShardLostError
 from ripplevec.cluster.shard import Shard
-from ripplevec.cluster.transport import ShardLostError
 from ripplevec.errors import StateError
 from ripplevec.parameters import Parameters
 
 START_TIMEOUT = 120.0
 """Seconds that actors may take to start, or to restart, before an error is raised."""
+
+CONNECT_TIMEOUT = 15.0
+"""Seconds that shards may take to connect to each other once they have started; if one is lost, all start again."""
 
 MAX_UNREAD_CALLS = 64
 """Largest number of calls whose results are held unread; earlier calls have finished by then."""
@@ -37,33 +41,116 @@ class ShardActor:
     """A Ray actor that hosts one shard for each model that uses it."""
 
     def __init__(self) -> None:
-        self._shards: dict[int, Shard] = {}
+        self._hosted: dict[int, HostedShard] = {}
         self._failures: dict[int, str] = {}
 
-    def create_shard(self, model: int, index: int, shards: int, parameters: Parameters) -> None:
-        """Create an empty shard for a model."""
-        self._shards[model] = Shard(index, shards, parameters)
+    def create_shard(self, model: int, index: int, shards: int, parameters: Parameters) -> tuple[str, int]:
+        """Create an empty shard for a model; return the address at which it accepts the connections of other shards."""
+        self.drop_shard(model)
+        self._failures.pop(model, None)
+        hosted = self._hosted[model] = HostedShard(Shard(index, shards, parameters))
+        return hosted.address
+
+    def connect_shard(self, model: int, addresses: list[tuple[str, int]], token: bytes) -> None:
+        """Connect a shard to all other shards of its model."""
+        self._find(model).connect(addresses, token)
 
     def drop_shard(self, model: int) -> None:
         """Drop the shard of a model."""
-        self._shards.pop(model, None)
+        hosted = self._hosted.pop(model, None)
+        if hosted is not None:
+            hosted.shard.mesh.close()
 
-    def call(self, model: int, method: str, parts: int, constants: dict[str, Any], *arguments: Any) -> Any:
+    def run(self, model: int, method: str, entries: list[tuple[Any, ...]], constants: dict[str, Any]) -> list[Any]:
+        """Run a method on all shards of a model; called on the actor of the first shard only."""
+        return self._find(model).run(method, entries, constants)
+
+    def call(self, model: int, method: str, constants: dict[str, Any], *arguments: Any) -> Any:
         """Call a method of a model's shard.
 
         A shard whose method raises is dropped: its state no longer agrees with that of the other shards.
         """
-        shard = self._shards.get(model)
-        if shard is None:
-            reason = self._failures.get(model, "Ray restarted its process")
-            raise ShardLostError(f"Shard lost: {reason}")
+        shard = self._find(model).shard
         try:
-            result = getattr(shard, method)(*arguments, **constants)
+            return getattr(shard, method)(*arguments, **constants)
         except BaseException as error:
             self._failures[model] = f"{method} failed with {error!r}"
             self.drop_shard(model)
             raise
-        return result[0] if parts == 1 else tuple(result) if parts else result
+
+    def _find(self, model: int) -> HostedShard:
+        hosted = self._hosted.get(model)
+        if hosted is None or hosted.failure is not None:
+            failure = hosted.failure if hosted else self._failures.get(model, "Ray restarted its process")
+            raise ShardLostError(f"Shard lost: {failure}")
+        return hosted
+
+    def failure(self, model: int) -> BaseException | None:
+        """Return the error that a shard had in a program that all shards ran together."""
+        hosted = self._hosted.get(model)
+        return None if hosted is None else hosted.failure
+
+
+class HostedShard:
+    """A shard in its actor, and its place in the tree along which programs start and their results return.
+
+    The first shard receives a program from the driver. A shard that is responsible for shards first … last−1 passes the
+    program on for the upper half of them to the first shard of that half, and so on. The driver makes one call for any
+    number of shards, and every shard sends and receives a number of messages that grows with the logarithm.
+    """
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+        self.failure: BaseException | None = None
+        self._listener = MeshListener(ray.util.get_node_ip_address())
+        self.address = self._listener.address
+
+    def connect(self, addresses: list[tuple[str, int]], token: bytes) -> None:
+        """Connect to all other shards; all but the first shard wait for programs from now on."""
+        self.shard.mesh = self._listener.connect(self.shard.index, addresses, token, CONNECT_TIMEOUT)
+        if self.shard.index:
+            Thread(target=self._serve, name=f"shard-{self.shard.index}", daemon=True).start()
+
+    def run(self, method: str, entries: list[tuple[Any, ...]], constants: dict[str, Any]) -> list[Any]:
+        """Run a method on this shard and the following ones, one per entry; return their results."""
+        mesh, children, last = self.shard.mesh, list[int](), len(entries)
+        try:
+            while last > 1:
+                middle = (last + 1) // 2
+                mesh.send_all({mesh.index + middle: (method, entries[middle:last], constants)})
+                children.append(mesh.index + middle)
+                last = middle
+            results = [getattr(self.shard, method)(*entries[0], **constants)]
+            for child in reversed(children):
+                results += mesh.receive(child)
+        except BaseException as error:
+            self.failure = error
+            mesh.close()  # the other shards stop too
+            raise
+        return results
+
+    def _serve(self) -> None:
+        """Run the programs that the parent sends, until the connections are closed."""
+        mesh = self.shard.mesh
+        parent = find_parent(mesh.index, mesh.size)
+        with suppress(BaseException):  # recorded in `failure`, and noticed by the other shards
+            while True:
+                try:
+                    program = mesh.receive(parent)
+                except ShardLostError as error:
+                    self.failure = error
+                    return
+                mesh.send_all({parent: self.run(*program)})
+
+
+def find_parent(index: int, size: int) -> int:
+    """Return the shard that passes programs on to a shard; see `HostedShard`."""
+    first, last = 0, size
+    while True:
+        middle = first + (last - first + 1) // 2
+        if index == middle:
+            return first
+        first, last = (middle, last) if index > middle else (first, middle)
 
 
 class ShardActors:
@@ -75,7 +162,9 @@ class ShardActors:
                 address, options = "local", {"include_dashboard": False, **options}
             ray.init(address, log_to_driver=False, **options)
         self.size = size
-        actor, machines = ray.remote(ShardActor), {node["NodeID"]: _count_processors(node) for node in ray.nodes()}
+        # Programs have a thread of their own, so that snapshots can be read at the same time.
+        actor = ray.remote(concurrency_groups={"run": 1})(ShardActor)
+        machines = {node["NodeID"]: _count_processors(node) for node in ray.nodes()}
         self.handles = [
             actor.options(
                 max_restarts=-1,
@@ -83,14 +172,8 @@ class ShardActors:
             ).remote()
             for machine in distribute_shards(size, machines)
         ]
-        self._call_methods: dict[int, list[Any]] = {}
+        self.run_method = self.handles[0].run.options(concurrency_group="run")  # cached, as Ray is slow here
         self.threads = max(1, int(ray.cluster_resources().get("CPU", 1)) // size)  # per shard
-
-    def call_methods(self, num_returns: int) -> list[Any]:
-        """Return the remote `call` method of every actor for this number of results; cached, as Ray is slow here."""
-        if num_returns not in self._call_methods:
-            self._call_methods[num_returns] = [handle.call.options(num_returns=num_returns) for handle in self.handles]
-        return self._call_methods[num_returns]
 
     def close(self) -> None:
         """Terminate the actors."""
@@ -113,12 +196,16 @@ class RayTransport:
         deadline = time.monotonic() + START_TIMEOUT
         while True:
             try:
+                handles, token = self._actors.handles, secrets.token_bytes(32)
                 created = [
                     actor.create_shard.remote(self._model, index, self.size, self._parameters)
-                    for index, actor in enumerate(self._actors.handles)
+                    for index, actor in enumerate(handles)
                 ]
                 self._unread.add(created)
-                _fetch(created, START_TIMEOUT)
+                addresses = _fetch(created, START_TIMEOUT)
+                connected = [actor.connect_shard.remote(self._model, addresses, token) for actor in handles]
+                self._unread.add(connected)
+                _fetch(connected, START_TIMEOUT)
                 return
             except ShardLostError as error:
                 if time.monotonic() > deadline:
@@ -130,20 +217,42 @@ class RayTransport:
             finally:
                 self._unread.drain()
 
-    def call(self, method: str, *columns: Sequence[Any], parts: int = 0, **constants: Any) -> list[Any]:
+    def run(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
+        """Run a method on all shards at the same time: one call for any number of shards."""
+        entries = list(zip(*columns, strict=True)) if columns else [()] * self.size
+        try:
+            (results,) = _fetch([self._actors.run_method.remote(self._model, method, entries, constants)])
+        except ShardLostError as error:
+            raise self._find_cause(error) from error
+        return list(results)
+
+    def _find_cause(self, lost: ShardLostError) -> BaseException:
+        """Return the error of a shard whose program failed, because of which the others stopped; else the loss."""
+        for actor in self._actors.handles:
+            with suppress(RayError):  # this actor is gone
+                failure = ray.get(actor.failure.remote(self._model), timeout=_DRAIN_TIMEOUT)
+                if failure is not None and not isinstance(failure, ShardLostError):
+                    return failure
+        return lost
+
+    def call(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Call a method on all shards concurrently; results stay in Ray's object store."""
         results = [
-            remote_call.remote(self._model, method, parts, constants, *(column[index] for column in columns))
-            for index, remote_call in enumerate(self._actors.call_methods(max(parts, 1)))
+            actor.call.remote(self._model, method, constants, *(column[index] for column in columns))
+            for index, actor in enumerate(self._actors.handles)
         ]
-        self._unread.add(results if parts <= 1 else [part for result in results for part in result])
-        return [[result] for result in results] if parts == 1 else results
+        self._unread.add(results)
+        return results
 
     def get(self, results: Sequence[Any]) -> list[Any]:
         """Wait for results; raise `ShardLostError` if a shard lost its process, its machine or its state."""
         values = _fetch(results)
         self._unread.release(results)
         return values
+
+    def wait(self, results: Sequence[Any]) -> None:
+        """Wait until results are computed; errors are raised when they are resolved."""
+        ray.wait(list(results), num_returns=len(results), fetch_local=False)
 
 
 class UnreadResults:

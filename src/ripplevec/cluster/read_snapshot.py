@@ -8,8 +8,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ripplevec.cluster.driver_reads import DriverReads
+from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.shard import SNAPSHOT_GONE
-from ripplevec.cluster.transport import ShardLostError, Transport
+from ripplevec.cluster.transport import Transport
 
 if TYPE_CHECKING:
     from ripplevec.cluster.engine import ClusterEngine
@@ -41,11 +42,15 @@ class SnapshotTransport:
     def __init__(self, transport: Transport, snapshot: int) -> None:
         self.size, self._transport, self._snapshot = transport.size, transport, snapshot
 
-    def call(self, method: str, *columns: Sequence[Any], parts: int = 0, **constants: Any) -> list[Any]:
+    def call(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Call a method on every copy."""
         return self._transport.call(
-            "query_read_snapshot", *columns, parts=parts, snapshot=self._snapshot, read=method, constants=constants
+            "query_read_snapshot", *columns, snapshot=self._snapshot, read=method, constants=constants
         )
+
+    def run(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
+        """Not supported: a snapshot is read-only."""
+        raise NotImplementedError
 
     def get(self, results: Sequence[Any]) -> list[Any]:
         """Resolve references; raise `ShardLostError` if a shard lost its copy."""
@@ -56,6 +61,10 @@ class SnapshotTransport:
         if any(isinstance(value, str) and value == SNAPSHOT_GONE for value in values):
             raise ShardLostError(RECOVERING)
         return values
+
+    def wait(self, results: Sequence[Any]) -> None:
+        """Wait until results are computed."""
+        self._transport.wait(results)
 
     def reset(self) -> None:
         """Not supported: a snapshot cannot create shards."""

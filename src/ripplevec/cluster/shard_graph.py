@@ -6,14 +6,16 @@ neighbor (see `routing.py`). Public methods are called by name through a `Transp
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn, take_ids
 from ripplevec.cluster import _kernels as shard_kernels
-from ripplevec.cluster.routing import ShardOperations, split_rows
+from ripplevec.cluster.ingestion import NO_PAIRS, NO_ROWS, EndpointBlock
+from ripplevec.cluster.mesh import Mesh, connect_locally
+from ripplevec.cluster.routing import split_rows
 from ripplevec.errors import RipplevecError
 from ripplevec.graph import _edge_kernels as edge_kernels
 from ripplevec.graph.adjacency import MAX_ROWS, RowArray
@@ -24,10 +26,18 @@ from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.searcher import Query, Searcher, SearchTarget
 
-NO_ROWS: RowArray = np.empty(0, np.int64)
-NO_PAIRS: RowArray = np.empty((0, 2), np.int64)
 ENDPOINT = np.dtype([("row", np.int64), ("remote_row", np.int64), ("outgoing", np.float32), ("incoming", np.float32)])
 """One endpoint of an edge, as two shards compare it: its row, the row of the other endpoint, and both weights."""
+
+
+class GraphChanges(NamedTuple):
+    """Changed endpoints on one shard."""
+
+    endpoints: RowArray  # (m, 2): local row and its neighbor, as stored in the slot
+    numbers: RowArray  # (m, 2): arrival numbers of both
+    shares: NDArray[np.float64]  # (m,): share of the local row's strength that changed
+    later_numbers: RowArray  # for each edge counted on this shard, the larger arrival number of its endpoints
+    edges: int  # edges that have changed; each is counted at one endpoint only
 
 
 class ShardGraph:
@@ -49,6 +59,7 @@ class ShardGraph:
         assert isinstance(rule, RippleRule)
         self.rule = rule
         self.store = VectorStore(self.graph, parameters.dim, rule.precision, parameters.storage_dir)
+        self.mesh: Mesh = connect_locally(1)[0]  # replaced before the first update if there are more shards
         self.search = Searcher(parameters.search, parameters.threads)
         self._clear_changes()
 
@@ -56,20 +67,27 @@ class ShardGraph:
 
     def _clear_changes(self) -> None:
         """Forget the recorded changes of the last batch."""
-        self.changed_edges = 0  # each edge is counted at one endpoint only
-        self.later_numbers: list[RowArray] = [NO_ROWS]  # for each counted edge, the larger of its two arrival numbers
-        self.changed_endpoints: list[RowArray] = [NO_PAIRS]  # local row and its neighbor, as stored in the slot
-        self.changed_numbers: list[RowArray] = [NO_PAIRS]  # arrival numbers of both
-        self.strength_shares: list[NDArray[np.float64]] = [
-            np.empty(0)
-        ]  # share of the local row's strength that changed
+        self._changes = [GraphChanges(NO_PAIRS, NO_PAIRS, np.empty(0), NO_ROWS, 0)]
 
-    def intern(self, columns: tuple[IdColumn, IdColumn]) -> tuple[RowArray, RowArray, RowArray, RowArray]:
-        """Return the rows of ids that belong to this shard, and their arrival numbers: −1 for new vertices.
+    def take_changes(self) -> GraphChanges:
+        """Return the changes recorded since the last call."""
+        endpoints, numbers, shares, later_numbers, edges = zip(*self._changes, strict=True)
+        self._clear_changes()
+        return GraphChanges(
+            np.concatenate(endpoints),
+            np.concatenate(numbers),
+            np.concatenate(shares),
+            np.concatenate(later_numbers),
+            sum(edges),
+        )
 
-        The first two arrays of the result belong to the first column, the other two to the second.
-        """
-        rows = [self._intern(ids) for ids in columns]
+    def intern(self, ids: IdColumn) -> RowArray:
+        """Return the rows of ids that belong to this shard; unknown ids get a new row, with arrival number −1."""
+        # Ids are interned as pairs; if their number is odd, the middle one is in both halves.
+        half = (len(ids) + 1) // 2
+        first, second, _ = self.graph.ids.intern(
+            take_ids(ids, slice(half)), take_ids(ids, slice(len(ids) - half, None))
+        )
         if self.graph.row_count > MAX_ROWS // self.shards:  # a row code has to fit into a slot
             raise RipplevecError(
                 f"Shard full: expected at most {MAX_ROWS // self.shards:,} vertices on one of {self.shards:,} shards, "
@@ -77,32 +95,18 @@ class ShardGraph:
             )
         self.graph.adjacency.ensure_rows(self.graph.row_count)
         self.store.grow()
-        return rows[0], self.graph.arrival[rows[0]], rows[1], self.graph.arrival[rows[1]]
-
-    def _intern(self, ids: IdColumn) -> RowArray:
-        # Ids are interned as pairs; if their number is odd, the middle one is in both halves.
-        half = (len(ids) + 1) // 2
-        first, second, _ = self.graph.ids.intern(
-            take_ids(ids, slice(half)), take_ids(ids, slice(len(ids) - half, None))
-        )
         return np.concatenate([first, second[2 * half - len(ids) :]])
 
-    def apply_operations(self, operations: ShardOperations) -> None:
-        """Number new vertices, and apply operations in order to the endpoints on this shard."""
-        self.graph.arrival[operations.new_rows] = operations.new_numbers
-        self.store.vectors[operations.new_rows] = 0  # a halo may have used these rows
-        endpoints, numbers = operations.endpoints[:, :2].copy(), operations.endpoints[:, 2:].copy()
-        # Arrays from other processes are read-only; without copies, kernels would be compiled for these as well.
-        op, weight, side = map(np.array, (operations.op, operations.weight, operations.side))
-        shares = self.graph.adjacency.apply_endpoints(op, endpoints, weight, side)
-        self._record_changes(endpoints, numbers, shares, side == edge_kernels.OUT)
+    def apply_endpoints(self, block: EndpointBlock) -> None:
+        """Apply operations, in order, to endpoints on this shard."""
+        endpoints, numbers = block.endpoints[:, :2].copy(), block.endpoints[:, 2:].copy()
+        shares = self.graph.adjacency.apply_endpoints(block.op, endpoints, block.weight, block.side)
+        self._record_changes(endpoints, numbers, shares, block.side == edge_kernels.OUT)
 
     def remove_vertex(self, row: int) -> list[RowArray]:
-        """Remove a vertex of this shard (−1: none) with its edges; return its neighbors as rows on each shard."""
-        if row < 0:
-            return [NO_ROWS] * self.shards
+        """Remove a vertex of this shard with its edges; return its neighbors as rows on each shard."""
         adjacency, removed = self.graph.adjacency, np.array([row])
-        codes = self._slot_codes(adjacency.slots(removed))
+        codes = self.slot_codes(adjacency.slots(removed))
         edge_kernels.clear_row(adjacency.links, row, adjacency.directed)
         self.graph.arrival[removed] = -1
         self.graph.ids.remove(removed)
@@ -110,9 +114,8 @@ class ShardGraph:
         self.store.placed[removed] = 0
         return split_rows(codes, self.shards)
 
-    def remove_neighbor(self, *rows: RowArray, code: int, number: int) -> None:
+    def remove_neighbor(self, neighbors: RowArray, code: int, number: int) -> None:
         """Remove a vertex, given by row code and arrival number, from the adjacency of its neighbors on this shard."""
-        neighbors = np.concatenate(rows)
         row, shard = divmod(code, self.shards)
         shares, adjacency = np.empty(neighbors.size), self.graph.adjacency
         stored = row if shard == self.index else -1 - code
@@ -125,26 +128,8 @@ class ShardGraph:
         self, endpoints: RowArray, numbers: RowArray, shares: NDArray[np.float64], counted: NDArray[np.bool_]
     ) -> None:
         """Record changed endpoints for the vector update; `counted` selects those at which the edge is counted."""
-        self.changed_edges += int(np.count_nonzero(shares[counted]))
-        self.later_numbers.append(numbers[counted].max(axis=1, initial=-1))
-        self.changed_endpoints.append(endpoints)
-        self.changed_numbers.append(numbers)
-        self.strength_shares.append(shares)
-
-    def finish_graph_update(self, first_new: int) -> tuple[int, int, int]:
-        """End a batch before the start, when there are no vectors to update; return `_count_changes`."""
-        counts = self._count_changes(first_new)
-        self._clear_changes()
-        return counts
-
-    def _count_changes(self, first_new: int) -> tuple[int, int, int]:
-        """Return the number of edges, of changed edges, and of operations on edges between existing vertices.
-
-        Vertices with an arrival number from `first_new` on are new in this batch. Also stores `first_new`.
-        """
-        self.first_new = first_new
-        existing = np.count_nonzero(np.concatenate(self.later_numbers) < first_new)
-        return self.graph.adjacency.edge_count, self.changed_edges, int(existing)
+        later_numbers, changed = numbers[counted].max(axis=1, initial=-1), int(np.count_nonzero(shares[counted]))
+        self._changes.append(GraphChanges(endpoints, numbers, shares, later_numbers, changed))
 
     # ------------------------------------------------------------------ reads of some rows
 
@@ -179,7 +164,7 @@ class ShardGraph:
         """
         slots, links = self.graph.adjacency.slots(rows), self._links
         if what == "code":
-            values = self._slot_codes(slots)
+            values = self.slot_codes(slots)
         else:
             values = {"weight": links.weight, "outgoing": links.outgoing, "incoming": links.incoming}[what][slots]
         return links.degree[rows].astype(np.int64), values
@@ -187,7 +172,7 @@ class ShardGraph:
     def list_neighbors(self, row: int, limit: int | None) -> tuple[RowArray, NDArray[np.float32]]:
         """Return the row codes of a row's neighbors and the edge weights, latest edge first; row −1 has none."""
         slots = self.graph.adjacency.slots(np.array([row] if row >= 0 else NO_ROWS))[::-1][:limit]
-        return self._slot_codes(slots), self._links.weight[slots]
+        return self.slot_codes(slots), self._links.weight[slots]
 
     def edges_exist(self, rows: RowArray, codes: RowArray) -> NDArray[np.bool_]:
         """Return, pair by pair, whether a row has an edge (outgoing, if directed) to the vertex with a row code."""
@@ -258,15 +243,16 @@ class ShardGraph:
         """Return the edge endpoints on this shard, grouped by the shard of the other endpoint and sorted by rows."""
         rows = np.arange(self.graph.row_count)
         slots, links = self.graph.adjacency.slots(rows), self._links
-        codes, endpoints = self._slot_codes(slots), np.empty(slots.size, ENDPOINT)
+        codes, endpoints = self.slot_codes(slots), np.empty(slots.size, ENDPOINT)
         endpoints["row"], endpoints["remote_row"] = np.repeat(rows, links.degree[rows]), codes // self.shards
         endpoints["outgoing"], endpoints["incoming"] = links.outgoing[slots], links.incoming[slots]
         parts = [endpoints[codes % self.shards == shard] for shard in range(self.shards)]
         return [part[np.lexsort((part["remote_row"], part["row"]))] for part in parts]
 
-    def find_mismatched_shards(self, *received: NDArray[Any]) -> list[int]:
+    def find_mismatched_shards(self) -> list[int]:
         """Return the shards whose records of the edges shared with this shard differ from its own."""
-        pairs = enumerate(zip(self.list_endpoints(), received, strict=True))
+        endpoints = self.list_endpoints()
+        pairs = enumerate(zip(endpoints, self.mesh.exchange(endpoints), strict=True))
         return [shard for shard, (local, remote) in pairs if not _endpoints_agree(local, remote)]
 
     # ------------------------------------------------------------------ saved state
@@ -298,7 +284,7 @@ class ShardGraph:
     def _links(self) -> Any:
         return self.graph.adjacency.links
 
-    def _slot_codes(self, slots: RowArray) -> RowArray:
+    def slot_codes(self, slots: RowArray) -> RowArray:
         """Return the row codes of the neighbors in slots."""
         return self._encode(self._links.neighbor[slots].astype(np.int64))
 

@@ -1,22 +1,15 @@
-"""Transport between the driver and its shards: calls of `Shard` methods by name, on all shards at once.
-
-A call returns references to results. References that are passed on to another call go from shard to shard: on Ray,
-their contents never reach the driver.
-"""
+"""Transport between the driver and its shards: queries to each shard, and programs that all shards run together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ripplevec.errors import StateError
+from ripplevec.cluster.mesh import ShardLostError, connect_locally
 
 if TYPE_CHECKING:
     from ripplevec.cluster.shard import Shard
-
-
-class ShardLostError(StateError):
-    """A shard is gone, or has lost its state."""
 
 
 class Transport(Protocol):
@@ -24,33 +17,39 @@ class Transport(Protocol):
 
     size: int
 
-    def call(self, method: str, *columns: Sequence[Any], parts: int = 0, **constants: Any) -> list[Any]:
-        """Call a method on every shard and return a reference to the result of each.
+    def run(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
+        """Run a method on all shards at the same time, in which they may exchange data; return their results.
 
-        Each shard executes its calls in the order in which they were made.
+        If it fails on one shard, it fails on all of them, and the state of the shards is undefined.
 
         Parameters
         ----------
         method
             Name of a `Shard` method.
         *columns
-            Positional arguments: shard i receives entry i of every column. Entries may be references.
-        parts
-            If positive, every result is a sequence of this length, and the reference to it is a sequence of references
-            to its parts.
+            Positional arguments: shard i receives entry i of every column.
         **constants
             Keyword arguments, the same for all shards.
         """
 
+    def call(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
+        """Call a method on every shard, without data from other shards; return a reference to each result.
+
+        Calls do not wait for each other; a method that changes the state must have returned before `run` is called.
+        """
+
     def get(self, results: Sequence[Any]) -> list[Any]:
         """Resolve references; raise `ShardLostError` if a shard cannot deliver its result."""
+
+    def wait(self, results: Sequence[Any]) -> None:
+        """Wait until results are computed, without fetching them."""
 
     def reset(self) -> None:
         """Replace all shards by empty ones."""
 
 
 class LocalTransport:
-    """Shards in this process, called one after the other."""
+    """Shards in this process."""
 
     def __init__(self, size: int, new_shard: Callable[[int], Shard]) -> None:
         self.size, self._new_shard = size, new_shard
@@ -59,8 +58,32 @@ class LocalTransport:
     def reset(self) -> None:
         """Replace all shards by empty ones."""
         self.shards = [self._new_shard(index) for index in range(self.size)]
+        self._connect()
 
-    def call(self, method: str, *columns: Sequence[Any], parts: int = 0, **constants: Any) -> list[Any]:
+    def _connect(self) -> None:
+        for shard, mesh in zip(self.shards, connect_locally(self.size), strict=True):
+            shard.mesh = mesh
+
+    def run(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
+        """Run a method on one thread per shard; raise the first error that is not a consequence of another."""
+
+        def run_on(index: int) -> Any:
+            shard = self.shards[index]
+            try:
+                return getattr(shard, method)(*(column[index] for column in columns), **constants)
+            except BaseException:
+                shard.mesh.close()
+                raise
+
+        with ThreadPoolExecutor(self.size, thread_name_prefix="shard") as threads:
+            futures = [threads.submit(run_on, index) for index in range(self.size)]
+        errors = [error for future in futures if (error := future.exception()) is not None]
+        if errors:
+            self._connect()  # without the messages that were not received
+            raise min(errors, key=lambda error: isinstance(error, ShardLostError))
+        return [future.result() for future in futures]
+
+    def call(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Call a method on every shard; the results are returned as they are."""
         return [
             getattr(shard, method)(*(column[index] for column in columns), **constants)
@@ -70,3 +93,6 @@ class LocalTransport:
     def get(self, results: Sequence[Any]) -> list[Any]:
         """Return the results: they are already in this process."""
         return list(results)
+
+    def wait(self, results: Sequence[Any]) -> None:
+        """Return: the results are already computed."""

@@ -16,13 +16,11 @@ from ripplevec.batch import IdColumn
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import GraphDelta, unit_weights
 from ripplevec.graph.id_table import encode_ids
-from ripplevec.influence import _kernels as influence
-from ripplevec.influence._kernels import draw_key
 from ripplevec.influence.cascade import UNLIMITED_DEPTH
 from ripplevec.rules import _kernels as kernels
 from ripplevec.rules._arrival_kernel import ArrivalContext, apply_arrival, make_arrival_context
 from ripplevec.rules._gather_kernels import KernelState
-from ripplevec.rules._kernels import UNLIMITED, BatchContext
+from ripplevec.rules._kernels import BatchContext
 from ripplevec.rules.anchor import (
     BasisSolver,
     BlockCopier,
@@ -45,8 +43,8 @@ from ripplevec.rules.anchor import (
     to_weight_unit,
     write_bases,
 )
+from ripplevec.rules.batch_step import RowWorker, ThreadBackend, run_batch_step
 from ripplevec.rules.vector_store import VectorStore
-from ripplevec.util.parallel import for_each_block
 from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.aligned_matrix import copy_aligned
 from ripplevec.views.base import Basis, Progress, View
@@ -55,7 +53,6 @@ from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.operators import AdjacencyLike
 
 _log = logging.getLogger("ripplevec.rules")
-MIN_ROWS_PER_TASK = 512  # fewer rows are not worth a task of their own
 MIN_EDGES_FOR_THREADS = 2_048  # batches that change fewer edges are faster on one thread
 _NO_CONTEXT: tuple[Any, tuple[Any, ...]] = None, (None, None, None)  # an empty cache: see `_arrival_context`
 
@@ -202,11 +199,11 @@ class RippleRule:
         after = correction.rows.array
         state = _make_kernel_state(store, coordinates, placed, store.as_kernel_array(after))
         seen = np.zeros((placed.size, 2), np.int64)[:, 0]  # strided like the column that kernels are compiled for
-        step = ThreadedStep(state, seen, self._batch_context(sequence, correction.next_arrival), self.threads)
+        worker = RowWorker(state, seen, self._batch_context(sequence, correction.next_arrival), self.threads)
         kernels.place_reachable(state, unplaced[:0], unplaced, seen, -1)
         for number, (rows, arrival) in enumerate(touched):
             valid = rows[(store.graph.arrival[rows] == arrival) & (placed[rows] == 1)]
-            step.refresh(valid, self.max_reads, number)
+            worker.refresh(valid, self.max_reads, number)
         moved = find_moved_rows(
             self.coordinates, store.vectors[:size], coordinates, lambda a, b: after[a:b], threshold, self.threads
         )
@@ -228,8 +225,9 @@ class RippleRule:
         context = self._batch_context(sequence, int(graph.arrival[arrived[0]]) if arrived.size else graph.next_arrival)
         moved: RowArray
         if self.threads > 1 and len(delta.pairs) >= MIN_EDGES_FOR_THREADS:
-            step = ThreadedStep(state, store.seen, context, self.threads)
-            moved, self.rows_shortened = step.apply(delta)
+            backend = ThreadBackend(RowWorker(state, store.seen, context, self.threads), delta)
+            run_batch_step(backend)
+            moved, self.rows_shortened = backend.moved_rows(), backend.shortened
         else:
             moved, self.rows_shortened = kernels.apply_batch(
                 state, delta.arrived, delta.pairs, delta.arrival_numbers, delta.changed_share, store.seen, context
@@ -360,119 +358,6 @@ class RippleRule:
         return BatchContext(self.seed, sequence, self.depth, self.max_reads, first_new)
 
 
-class ThreadedStep:
-    """`kernels.apply_batch` with the rows of each step divided among threads; gives the same bits."""
-
-    def __init__(self, state: KernelState, seen: NDArray[np.int64], context: BatchContext, threads: int) -> None:
-        self.state, self.seen, self.context, self.threads = state, seen, context, threads
-        self.stamp = 2 * context.sequence  # value in `seen` of rows that this batch has influenced
-        self.shortened = 0  # number of shortened rows so far
-
-    def apply(self, delta: GraphDelta) -> tuple[RowArray, int]:
-        """Apply a whole batch; return the rows that may have moved, each once, and the number of shortened rows."""
-        state, context = self.state, self.context
-        self._admit(delta.arrived)
-        touched = self._collect(kernels.find_placement_candidates, delta.pairs.reshape(-1))
-        newcomers, shortened = kernels.place_reachable(state, delta.arrived, touched, self.seen, self.stamp - 1)
-        self.shortened += shortened
-        lost = kernels.unplace_isolated(state, touched)
-        frontier = kernels.sample_changed_endpoints(
-            state, delta.pairs, delta.arrival_numbers, delta.changed_share, context
-        )
-        influence.mark_seen(newcomers.copy(), self.seen, self.stamp)
-        frontier = frontier[: influence.mark_seen(frontier, self.seen, self.stamp)]
-        reads_left = context.max_reads * kernels.count_events(delta.arrived, delta.arrival_numbers, context.first_new)
-        moved = self._run_rounds(newcomers, frontier, reads_left)
-        shortened = self.shortened  # a newcomer counts when it is placed, not again in its second refresh
-        again = self._collect(kernels.find_second_refresh_rows, newcomers, self.seen, self.stamp, context.first_new)
-        self.refresh(again, UNLIMITED, 0)
-        unplaced = delta.arrived[state.placed[delta.arrived] == 0]
-        return np.concatenate([newcomers, *moved, lost, unplaced]), shortened
-
-    def admit_wave(self, rows: RowArray) -> None:
-        """Admit new vertices that do not read each other's rows."""
-        self._compute(partial(_admit_part, self.state, rows), rows)
-
-    def refresh(self, rows: RowArray, limit: int, depth: int) -> None:
-        """Refresh rows together, all from the values before; `depth` (the round) selects the random draws."""
-        state = self.state
-        key = draw_key(self.context.seed, self.context.sequence, depth + kernels.RESAMPLE)
-        values = np.empty((rows.size, state.vectors.shape[1]), state.vectors.dtype)
-
-        def compute(first: int, last: int) -> int:
-            return int(kernels.compute_refresh(state, rows[first:last], limit, key, values[first:last]))
-
-        def write(first: int, last: int) -> None:
-            kernels.write_rows(state, rows[first:last], values[first:last])
-
-        self._compute(compute, rows)
-        self._run(write, rows)
-
-    def _run_rounds(self, sources: RowArray, frontier: RowArray, reads_left: int) -> list[RowArray]:
-        """Run the rounds of influence; return the rows that each round refreshed."""
-        rounds: list[RowArray] = []
-        depth, links = 0, self.state.links
-        while True:
-            limit = reads_left // (2 * max(1, frontier.size))
-            if limit == 0:
-                return rounds
-            if frontier.size:
-                self.refresh(frontier, limit, depth)
-                reads_left -= kernels.count_neighbor_reads(links, frontier, limit)
-                rounds.append(frontier)
-            if depth == self.context.depth:
-                return rounds
-            depth += 1
-            limit = max(1, reads_left // (2 * max(1, frontier.size)))
-            reached = [self._spread(sources, UNLIMITED, depth), self._spread(frontier, limit, depth)]
-            reads_left -= kernels.count_neighbor_reads(links, frontier, limit)
-            frontier = np.concatenate(reached)
-            frontier = frontier[: influence.mark_seen(frontier, self.seen, self.stamp)]
-            sources = sources[:0]
-            if not frontier.size:
-                return rounds
-
-    def _admit(self, arrived: RowArray) -> None:
-        """Admit new vertices wave by wave."""
-        wave = kernels.admission_waves(self.state, arrived, self.context.first_new)
-        order = np.argsort(wave, kind="stable")
-        cuts = np.flatnonzero(np.diff(wave[order])) + 1
-        for rows in np.split(arrived[order], cuts):
-            self.admit_wave(rows)
-
-    def _spread(self, sources: RowArray, limit: int, depth: int) -> RowArray:
-        """Return the rows that sources influence in one round, possibly repeated."""
-        key = draw_key(self.context.seed, self.context.sequence, depth)
-
-        def spread(state: KernelState, part: RowArray) -> RowArray:
-            reached = np.empty(kernels.count_neighbor_reads(state.links, part, limit), np.int64)
-            count = influence.spread_round(state.links, state.arrival, part, self.seen, self.stamp, key, limit, reached)
-            return reached[:count]
-
-        return self._collect(spread, sources)
-
-    def _compute(self, work: Callable[[int, int], int], rows: RowArray) -> None:
-        """Run work that computes rows on all threads, and count the rows that it shortened."""
-        shortened: list[int] = []
-        self._run(lambda first, last: shortened.append(work(first, last)), rows)
-        self.shortened += sum(shortened)
-
-    def _collect(self, search: Callable[..., RowArray], rows: RowArray, *arguments: Any) -> RowArray:
-        """Run a search over parts of the rows on all threads; return the results in the order of the rows."""
-        found: dict[int, RowArray] = {}
-
-        def work(first: int, last: int) -> None:
-            found[first] = search(self.state, rows[first:last], *arguments)
-
-        self._run(work, rows)
-        return np.concatenate([rows[:0], *(found[first] for first in sorted(found))])
-
-    def _run(self, work: Callable[[int, int], None], rows: RowArray) -> None:
-        """Run work on all threads, in about four tasks per thread, so that the slowest does not delay the others."""
-        size = max(MIN_ROWS_PER_TASK, rows.size // (4 * self.threads))
-        for_each_block(work, rows.size, size=size, threads=self.threads)
-
-
 def export_coordinates(stats: GraphStats, coordinates: Coordinates) -> dict[str, NDArray[Any]]:
     """Return coordinates, and the graph statistics that selected their views, as arrays."""
     return coordinates.state() | stats.state()
@@ -490,8 +375,3 @@ def _make_kernel_state(
         vectors,
         coordinates.refresh_coefficients(np.float32, adjacency.weight_scale.unit),
     )
-
-
-def _admit_part(state: KernelState, rows: RowArray, first: int, last: int) -> int:
-    """Admit rows[first:last]; return the number of shortened rows."""
-    return int(kernels.admit(state, rows[first:last]))

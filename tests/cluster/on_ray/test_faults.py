@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,47 +55,57 @@ def test_actor_killed_between_batches_is_recovered(model: Any, single: Embedder,
     assert engine.recoveries == 2
 
 
+def exit_process(*_: Any) -> None:
+    os._exit(1)
+
+
+def run_out_of_memory(*_: Any) -> None:
+    raise MemoryError("no room for this step")
+
+
+def patch_step(model: Any, shard: int, method: str, replacement: Any) -> Callable[[], None]:
+    """Replace an operation of the batch step in the process of one shard; return a function that restores it."""
+
+    def patch(actor: Any, function: Any) -> None:
+        from ripplevec.cluster.shard_step import ShardBackend
+
+        if function is None:
+            setattr(ShardBackend, method, actor.original)
+        else:
+            actor.original = getattr(ShardBackend, method)
+            setattr(ShardBackend, method, function)
+
+    handle = model._actors.handles[shard]
+    ray.get(handle.__ray_call__.remote(patch, replacement))
+    return lambda: ray.get(handle.__ray_call__.remote(patch, None))
+
+
 def test_read_after_lost_shard_recovers_it(model: Any, single: Embedder) -> None:
     model.fit(edges(0, 200))
     kill(model, 1)
     np.testing.assert_array_equal(model.to_numpy(), single.to_numpy())
 
 
-@pytest.mark.parametrize("method", ["apply_operations", "pull_rows", "refresh", "finish_batch"])
-def test_actor_killed_during_batch_is_recovered(
-    model: Any, single: Embedder, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("shard", [0, 1])
+@pytest.mark.parametrize("method", ["admit", "refresh_frontier", "spread_influence", "refresh_newcomers"])
+def test_actor_killed_during_batch_is_recovered(model: Any, single: Embedder, method: str, shard: int) -> None:
     model.fit(edges(0, 200))
-    transport, killed = model.engine.transport, []
-    call = transport.call
-
-    def kill_after_call(called: str, *columns: Any, **constants: Any) -> Any:
-        results = call(called, *columns, **constants)
-        if called == method and not killed:
-            killed.append(method)
-            kill(model, 1)
-        return results
-
-    monkeypatch.setattr(transport, "call", kill_after_call)
+    recoveries = model.engine.recoveries
+    patch_step(model, shard, method, exit_process)
     for seed in range(1, 4):
         single.partial_fit(edges(seed))
         model.partial_fit(edges(seed))
-    assert killed
+    assert model.engine.recoveries == recoveries + 1
     assert model.digest() == single.digest()
 
 
-def test_failed_step_changes_nothing_and_raises_cause(
-    model: Any, single: Embedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("shard", [0, 1])
+def test_failed_step_changes_nothing_and_raises_cause(model: Any, single: Embedder, shard: int) -> None:
     model.fit(edges(0, 200))
-    transport = model.engine.transport
-    call = transport.call
-    monkeypatch.setattr(
-        transport, "call", lambda called, *c, **k: call("no_such_step" if called == "finish_batch" else called, *c, **k)
-    )
-    with pytest.raises(AttributeError, match="no_such_step"):
+    restore = patch_step(model, shard, "refresh_newcomers", run_out_of_memory)
+    with pytest.raises(MemoryError, match="no room for this step"):
         model.partial_fit(edges(1))
-    monkeypatch.undo()
+    restore()
     assert model.digest() == single.digest()
     model.partial_fit(edges(1))
     single.partial_fit(edges(1))

@@ -10,6 +10,7 @@ import pytest
 import ray
 
 from ripplevec.batch import id_column
+from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.ray_transport import (
     MAX_UNREAD_CALLS,
     RayTransport,
@@ -17,8 +18,8 @@ from ripplevec.cluster.ray_transport import (
     ShardActors,
     UnreadResults,
     distribute_shards,
+    find_parent,
 )
-from ripplevec.cluster.transport import ShardLostError
 from ripplevec.embedder import Embedder
 from ripplevec.parameters import Parameters
 
@@ -51,12 +52,12 @@ def test_distribute_shards_follows_processors(size: int, processors: dict[str, f
 def test_actor_without_shard_raises_shard_lost(parameters: Parameters) -> None:
     actor = ShardActor()
     with pytest.raises(ShardLostError, match="Ray restarted its process"):
-        actor.call(1, "sizes", 0, {})
+        actor.call(1, "sizes", {})
     actor.create_shard(1, 0, 1, parameters)
-    assert actor.call(1, "sizes", 0, {})["vertices"] == 0
+    assert actor.call(1, "sizes", {})["vertices"] == 0
     actor.drop_shard(1)
     with pytest.raises(ShardLostError):
-        actor.call(1, "sizes", 0, {})
+        actor.call(1, "sizes", {})
 
 
 def test_actor_drops_a_shard_whose_method_fails_and_reports_the_cause(parameters: Parameters) -> None:
@@ -64,26 +65,24 @@ def test_actor_drops_a_shard_whose_method_fails_and_reports_the_cause(parameters
     actor.create_shard(1, 0, 1, parameters)
     actor.create_shard(2, 0, 1, parameters)
     with pytest.raises(AttributeError):
-        actor.call(1, "no_such_method", 0, {})
+        actor.call(1, "no_such_method", {})
     with pytest.raises(ShardLostError, match="no_such_method failed with AttributeError"):
-        actor.call(1, "sizes", 0, {})
-    assert actor.call(2, "sizes", 0, {})["vertices"] == 0
+        actor.call(1, "sizes", {})
+    assert actor.call(2, "sizes", {})["vertices"] == 0
 
 
-def test_call_returns_results_and_parts_of_every_shard(actors: ShardActors, parameters: Parameters) -> None:
+def test_call_returns_results_of_every_shard(actors: ShardActors, parameters: Parameters) -> None:
     transport = RayTransport(actors, parameters)
     assert [sizes["vertices"] for sizes in transport.get(transport.call("sizes"))] == [0, 0]
     ids = id_column([1, 2, 3])
     found = transport.get(transport.call("find_rows", [ids, ids]))
     assert [rows.tolist() for rows in found] == [[-1, -1, -1]] * 2
-    parts = transport.call("list_endpoints", parts=2)
-    assert [len(references) for references in parts] == [2, 2]
-    assert transport.get(transport.call("find_mismatched_shards", *parts)) == [[], []]
+    assert transport.run("find_mismatched_shards") == [[], []]
 
 
 def test_models_on_the_same_actors_are_independent(actors: ShardActors, parameters: Parameters) -> None:
     first, second = RayTransport(actors, parameters), RayTransport(actors, parameters)
-    first.get(first.call("intern", [(np.arange(3), np.arange(3)), (np.arange(3), np.arange(3))]))
+    first.get(first.call("intern", [np.arange(3), np.arange(3)]))
     rows = [transport.get(transport.call("find_rows", [np.arange(3)] * 2)) for transport in (first, second)]
     assert [[part.min() for part in parts] for parts in rows] == [[0, 0], [-1, -1]]
 
@@ -96,6 +95,26 @@ def test_failed_call_loses_the_shards_until_reset(actors: ShardActors, parameter
         transport.get(transport.call("sizes"))
     transport.reset()
     assert [sizes["vertices"] for sizes in transport.get(transport.call("sizes"))] == [0, 0]
+
+
+@pytest.mark.parametrize("size", range(1, 20))
+def test_programs_reach_every_shard_once_along_a_tree(size: int) -> None:
+    depth = [0]
+    for index in range(1, size):
+        parent = find_parent(index, size)
+        assert 0 <= parent < index
+        depth.append(depth[parent] + 1)
+    assert max(depth) <= int(np.ceil(np.log2(size))) if size > 1 else depth == [0]
+
+
+def test_failed_program_raises_its_cause_and_loses_the_shards(actors: ShardActors, parameters: Parameters) -> None:
+    transport = RayTransport(actors, parameters)
+    with pytest.raises(AttributeError, match="no_such_method"):
+        transport.run("no_such_method")
+    with pytest.raises(ShardLostError):
+        transport.run("find_mismatched_shards")
+    transport.reset()
+    assert transport.run("find_mismatched_shards") == [[], []]
 
 
 def test_killed_actor_raises_shard_lost_until_reset(actors: ShardActors, parameters: Parameters) -> None:

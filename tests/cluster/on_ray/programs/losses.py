@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 from typing import Any
 
 import numpy as np
@@ -17,26 +18,23 @@ def edges(seed: int) -> list[tuple[int, int]]:
     return [(u, v) for u, v in drawn.tolist() if u != v]
 
 
+def exit_in(actor: Any, method: str) -> None:
+    """Make the process of an actor end in an operation of the next batch."""
+    from ripplevec.cluster.shard_step import ShardBackend
+
+    setattr(ShardBackend, method, lambda *_: os._exit(1))
+
+
 if __name__ == "__main__":
     ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=200_000_000, log_to_driver=False)
     model = ShardedEmbedder(shards=2, dim=8, anchor_growth=0, threads=1).fit(edges(0))
-    transport: Any = model.engine.transport
-    call, lethal_methods = transport.call, ["apply_operations", "refresh", "finish_batch"]
-
-    def kill_after(called: str, *columns: Any, **constants: Any) -> Any:
-        results = call(called, *columns, **constants)
-        if lethal_methods and called == lethal_methods[0]:
-            lethal_methods.pop(0)
-            ray.kill(model._actors.handles[1], no_restart=False)
-        return results
-
-    transport.call = kill_after
-    for seed in range(1, 4):
+    for seed, method in enumerate(("admit", "refresh_frontier", "refresh_newcomers"), 1):
+        ray.get(model._actors.handles[1].__ray_call__.remote(exit_in, method))
         model.partial_fit(edges(seed))
         gc.collect()
     recovered = model.engine.recoveries  # type: ignore[attr-defined]
     model.close()
-    del model, transport, call, kill_after
+    del model
     gc.collect()
     ray.shutdown()
     print(json.dumps({"recovered": recovered}))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -25,17 +27,22 @@ def edges(seed: int, count: int = 60) -> list[tuple[int, int]]:
 
 
 def call_during_batch(model: Any, action: Any) -> None:
-    """Call `action` during the next batch."""
-    transport = model.engine.transport
-    call, called = transport.call, []
+    """Call `action` during the next batch, in which the second shard waits until its process is killed."""
+    ray.get(model._actors.handles[1].__ray_call__.remote(_wait_in_next_batch))
+    run, timer = model.engine.transport.run, threading.Timer(1.0, action)
 
-    def act_during_refresh(method: str, *columns: Any, **constants: Any) -> Any:
-        if method == "refresh" and not called:
-            called.append(method)
-            action()
-        return call(method, *columns, **constants)
+    def run_and_act(*arguments: Any, **constants: Any) -> Any:
+        if not timer.is_alive() and not timer.finished.is_set():
+            timer.start()
+        return run(*arguments, **constants)
 
-    transport.call = act_during_refresh
+    model.engine.transport.run = run_and_act
+
+
+def _wait_in_next_batch(actor: Any) -> None:
+    from ripplevec.cluster.shard_step import ShardBackend
+
+    ShardBackend.refresh_newcomers = lambda *_: time.sleep(600)  # type: ignore[method-assign]
 
 
 def locate_shards(model: Any) -> list[tuple[str, int]]:

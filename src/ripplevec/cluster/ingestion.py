@@ -1,0 +1,203 @@
+"""The graph update of a batch on shards: all shards run it together, and none of them sees the whole batch.
+
+Each shard begins with a slice of the batch and finds out which shard owns each endpoint. The owners give rows to new
+ids, and all shards together number the new vertices in order of arrival. Then each endpoint is sent to its owner.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.batch import Batch, IdColumn, Op, select_rows, take_ids
+from ripplevec.cluster import _kernels as kernels
+from ripplevec.cluster.routing import assign_shards, join_id_columns, split_positions
+from ripplevec.graph.adjacency import RowArray
+from ripplevec.graph.graph import unit_weights
+
+if TYPE_CHECKING:
+    from ripplevec.cluster.shard import Shard
+
+NO_ROWS: RowArray = np.empty(0, np.int64)
+NO_PAIRS: RowArray = np.empty((0, 2), np.int64)
+
+
+class BatchPart(NamedTuple):
+    """Consecutive operations of a batch without vertex removals: the slice that one shard begins with."""
+
+    batch: Batch
+    first: int  # position of the slice in the part
+
+
+class VertexRemoval(NamedTuple):
+    """The removal of one vertex, which every shard receives."""
+
+    id: IdColumn  # of length one
+
+
+class EndpointBlock(NamedTuple):
+    """Endpoints that one shard sends to their owner, in the order of the batch."""
+
+    endpoints: RowArray  # (m, 4): row, its neighbor as stored in the slot, and the arrival numbers of both
+    op: NDArray[np.int8]
+    weight: NDArray[np.float32]
+    side: NDArray[np.int8]  # which endpoint of the operation it is: 0 source, 1 target
+
+
+class GraphUpdate:
+    """The graph update of one batch, on one shard.
+
+    Attributes
+    ----------
+    first_new
+        Arrival number of the first vertex that is new in this batch.
+    next_arrival
+        Arrival number of the next new vertex.
+    loops
+        Number of self-loops in the slices of this shard.
+    removed
+        Arrival numbers of the vertices that the batch removes.
+    """
+
+    def __init__(self, shard: Shard, next_arrival: int) -> None:
+        self.shard, self.mesh = shard, shard.mesh
+        self.first_new = self.next_arrival = next_arrival
+        self.loops = 0
+        self.removed: list[int] = []
+        self._new_rows: list[RowArray] = [NO_ROWS]
+        self._edges_of_new: list[tuple[RowArray, RowArray]] = [(NO_PAIRS, NO_PAIRS)]
+
+    def run(self, steps: list[BatchPart | VertexRemoval]) -> None:
+        """Apply the operations of the batch; it is split at vertex removals, which change the meaning of ids."""
+        for step in steps:
+            if isinstance(step, VertexRemoval):
+                self._remove_vertex(step.id)
+            else:
+                self._apply_part(step)
+
+    # ------------------------------------------------------------------ operations
+
+    def _apply_part(self, part: BatchPart) -> None:
+        batch, size = part.batch, self.mesh.size
+        codes, numbers = self._intern(batch, part.first)
+        op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
+        weight = unit_weights(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
+        adds = op == Op.ADD
+        self.loops += int(np.count_nonzero((codes[:, 0] == codes[:, 1]) & adds))
+        origin, columns = np.empty(2 * len(codes), np.int64), np.empty((2 * len(codes), 4), np.int64)
+        begin = kernels.route_endpoints(codes, numbers, size, origin, columns)
+        operation, side = origin >> 1, (origin & 1).astype(np.int8)
+        op, weight = op[operation], weight[operation]
+        of_new = adds & (numbers.min(axis=1, initial=self.next_arrival) >= self.first_new)
+        edges_of_new = codes[of_new], numbers[of_new]
+        blocks = [
+            (EndpointBlock(columns[part], op[part], weight[part], side[part]), edges_of_new)
+            for part in map(slice, begin[:-1], begin[1:])
+        ]
+        to_others = [block for shard, (block, _) in enumerate(blocks) if shard != self.mesh.index]
+        self.shard.sent += sum(column.nbytes for block in to_others for column in block)
+        received = self.mesh.exchange(blocks)
+        self._edges_of_new += [edges for _, edges in received]
+        columns_by_name = zip(*(block for block, _ in received), strict=True)
+        self.shard.apply_endpoints(EndpointBlock(*map(np.concatenate, columns_by_name)))
+
+    def _intern(self, batch: Batch, first: int) -> tuple[RowArray, RowArray]:
+        """Return row codes and arrival numbers of both endpoints; new vertices get a row and a number."""
+        size, columns = self.mesh.size, (batch.src, batch.dst)
+        positions = [split_positions(assign_shards(column, size), size) for column in columns]
+        requests = [
+            [
+                (take_ids(columns[end], positions[end][shard]), 2 * (first + positions[end][shard]) + end)
+                for end in (0, 1)
+            ]
+            for shard in range(size)
+        ]
+        answers = self.mesh.exchange(self._intern_requested(self.mesh.exchange(requests)))
+        codes, numbers = np.empty((2, len(batch), 2), np.int64)
+        for shard, answer in enumerate(answers):
+            for end, (rows, arrival) in enumerate(answer):
+                entries = positions[end][shard], end
+                codes[entries], numbers[entries] = rows * size + shard, arrival
+        return codes, numbers
+
+    def _intern_requested(self, requests: list[Any]) -> list[Any]:
+        """Give rows and arrival numbers to the ids that the shards ask for; return both, for each shard."""
+        shard, requested = self.shard, [request for requests_of_shard in requests for request in requests_of_shard]
+        ids, positions = join_id_columns([ids for ids, _ in requested]), np.concatenate([at for _, at in requested])
+        rows = shard.intern(ids)
+        self._number_new_vertices(rows, positions)
+        numbers, cuts = shard.graph.arrival[rows], np.cumsum([at.size for _, at in requested])[:-1]
+        answers = list(zip(np.split(rows, cuts), np.split(numbers, cuts), strict=True))
+        return [answers[2 * index : 2 * index + 2] for index in range(self.mesh.size)]
+
+    def _number_new_vertices(self, rows: RowArray, positions: RowArray) -> None:
+        """Number new vertices in the order in which they first occur in the batch, across all shards."""
+        graph = self.shard.graph
+        new = graph.arrival[rows] < 0
+        index, new_rows, _ = kernels.index_distinct(rows[new])
+        first_position = np.full(new_rows.size, np.iinfo(np.int64).max)
+        np.minimum.at(first_position, index, positions[new])
+        order = np.argsort(first_position)
+        new_rows, first_position = new_rows[order], first_position[order]
+        all_positions = np.sort(np.concatenate(self.mesh.gather(first_position)))
+        graph.arrival[new_rows] = self.next_arrival + np.searchsorted(all_positions, first_position)
+        self.shard.store.vectors[new_rows] = 0  # a halo may have used these rows
+        self.next_arrival += all_positions.size
+        self._new_rows.append(new_rows)
+
+    def _remove_vertex(self, column: IdColumn) -> None:
+        """Remove a vertex with all its edges."""
+        shard, size = self.shard, self.mesh.size
+        neighbors: list[tuple[RowArray, int, int] | None] = [None] * size
+        row = int(shard.graph.ids.find_rows(column)[0])
+        if row >= 0:  # only on the shard that owns the vertex
+            code, number = row * size + shard.index, int(shard.graph.arrival[row])
+            neighbors = [(rows, code, number) for rows in shard.remove_vertex(row)]
+        for rows, code, number in filter(None, self.mesh.exchange(neighbors)):
+            shard.remove_neighbor(rows, code, number)
+            self.removed.append(number)
+
+    # ------------------------------------------------------------------ new vertices
+
+    def new_rows(self) -> RowArray:
+        """Return the rows of the new vertices on this shard that the batch does not remove again, in order."""
+        rows, graph = np.concatenate(self._new_rows), self.shard.graph
+        # A removed vertex may have left its row to another new one.
+        rows = np.unique(rows[graph.arrival[rows] >= self.first_new])
+        return rows[np.argsort(graph.arrival[rows], kind="stable")]
+
+    def kept_numbers(self) -> RowArray:
+        """Return the arrival numbers of all new vertices that the batch does not remove again."""
+        numbers = np.arange(self.first_new, self.next_arrival)
+        return numbers[~np.isin(numbers, self.removed)] if self.removed else numbers
+
+    def schedule_waves(self) -> tuple[RowArray, RowArray]:
+        """Schedule the admission of all new vertices: the wave of each, and its step within the wave on its shard.
+
+        A vertex is admitted after the earlier new vertices that it has an edge to: in a later wave if such a vertex is
+        on another shard, in a later step of the same wave if it is on the same shard.
+        """
+        codes, numbers = map(np.concatenate, zip(*self._edges_of_new, strict=True))
+        schedule: tuple[RowArray, RowArray] = kernels.schedule_waves(
+            codes, numbers, self.first_new, self.next_arrival - self.first_new, self.mesh.size
+        )
+        return schedule
+
+
+def split_batch_for_shards(batch: Batch, shards: int) -> list[list[BatchPart | VertexRemoval]]:
+    """Return, for each shard, the steps of a batch: its slice of every part, and all vertex removals."""
+    removals = [] if batch.op is None else np.flatnonzero(batch.op == Op.REMOVE_VERTEX).tolist()
+    steps: list[list[BatchPart | VertexRemoval]] = [[] for _ in range(shards)]
+    begin = 0
+    for cut in [*removals, len(batch)]:
+        bounds = [begin + (cut - begin) * shard // shards for shard in range(shards + 1)]
+        for shard in range(shards):
+            if cut > begin:
+                part = select_rows(batch, slice(bounds[shard], bounds[shard + 1]))
+                steps[shard].append(BatchPart(part, bounds[shard]))
+            if cut < len(batch):
+                steps[shard].append(VertexRemoval(take_ids(batch.src, slice(cut, cut + 1))))
+        begin = cut + 1
+    return steps

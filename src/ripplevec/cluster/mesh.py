@@ -1,0 +1,275 @@
+"""Mesh: direct connections between all shards, over which they exchange data without the driver.
+
+All shards of a model run the same program at the same time (SPMD). Where one needs data of the others, all of them call
+`exchange`. Messages between two shards arrive in the order in which they were sent, so they need no tags.
+
+On Ray, a mesh consists of TCP connections between the actors. A message takes tens of microseconds; a Ray call between
+actors takes about a millisecond.
+"""
+
+from __future__ import annotations
+
+import hmac
+import pickle
+import socket
+import struct
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import reduce
+from operator import add
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ripplevec.errors import StateError
+
+Value = TypeVar("Value")
+INLINE_BYTES = 64 * 1024  # larger messages are sent by a thread, so that two shards can send to each other at once
+SOCKET_BUFFER = 4 * INLINE_BYTES  # bytes of messages that a socket accepts before the peer reads them
+ALIGNMENT = 64  # bytes
+_LENGTHS = struct.Struct("<Q")
+_ABORTED = object()
+
+
+class ShardLostError(StateError):
+    """A shard is gone, or has lost its state."""
+
+
+class Mesh:
+    """The connections of one shard.
+
+    Attributes
+    ----------
+    index
+        Number of this shard.
+    size
+        Number of shards.
+    """
+
+    def __init__(self, index: int, size: int) -> None:
+        self.index, self.size = index, size
+
+    def exchange(self, parts: Sequence[Any]) -> list[Any]:
+        """Send `parts[i]` to shard i; return the part that each shard sent to this one."""
+        self.send_all({peer: parts[peer] for peer in self.peers})
+        received = [parts[peer] if peer == self.index else self.receive(peer) for peer in range(self.size)]
+        self.flush()
+        return received
+
+    def gather(self, value: Value) -> list[Value]:
+        """Send a value to all shards; return the values of all shards."""
+        return self.exchange([value] * self.size)
+
+    def sum(self, value: Value) -> Value:
+        """Return the sum of a value over all shards, added in the order of the shards."""
+        return reduce(add, self.gather(value))
+
+    @property
+    def peers(self) -> list[int]:
+        """The other shards, beginning with the next one, so that not all send to the same shard first."""
+        return [(self.index + step) % self.size for step in range(1, self.size)]
+
+    def send_all(self, messages: dict[int, Any]) -> None:
+        """Send a message to each of some shards, without waiting until they read it."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Wait until all messages are sent, so that arrays in them may be modified."""
+
+    def receive(self, peer: int) -> Any:
+        """Return the next message of a shard; raise `ShardLostError` if its connection is closed."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close all connections; the other shards then raise `ShardLostError` when they receive."""
+        raise NotImplementedError
+
+
+class LocalMesh(Mesh):
+    """The mesh of shards that are threads of one process."""
+
+    def __init__(self, index: int, queues: dict[tuple[int, int], SimpleQueue[Any]], size: int) -> None:
+        super().__init__(index, size)
+        self._queues = queues
+
+    def send_all(self, messages: dict[int, Any]) -> None:
+        """Put the messages into the queues of their receivers."""
+        for peer, message in messages.items():
+            self._queues[self.index, peer].put(message)
+
+    def receive(self, peer: int) -> Any:
+        """Wait for the next message of a shard."""
+        message = self._queues[peer, self.index].get()
+        if message is _ABORTED:
+            raise ShardLostError(f"Shard {peer} stopped in the middle of an update.")
+        return message
+
+    def close(self) -> None:
+        """Make all other shards fail when they wait for this one."""
+        self.send_all(dict.fromkeys(self.peers, _ABORTED))
+
+
+def connect_locally(size: int) -> list[LocalMesh]:
+    """Return the meshes of all shards in this process."""
+    pairs = [(source, target) for source in range(size) for target in range(size)]
+    queues: dict[tuple[int, int], SimpleQueue[Any]] = {pair: SimpleQueue() for pair in pairs}
+    return [LocalMesh(index, queues, size) for index in range(size)]
+
+
+class MeshListener:
+    """A port at which a shard accepts the connections of shards with higher numbers."""
+
+    def __init__(self, host: str) -> None:
+        self._socket = socket.create_server((host, 0), backlog=1024)
+        self.address: tuple[str, int] = self._socket.getsockname()[:2]
+
+    def connect(self, index: int, addresses: Sequence[tuple[str, int]], token: bytes, timeout: float) -> SocketMesh:
+        """Connect to all other shards.
+
+        Parameters
+        ----------
+        index
+            Number of this shard.
+        addresses
+            The addresses at which the shards listen.
+        token
+            A secret that all shards of the mesh know; other connections are refused.
+        timeout
+            Seconds until a missing shard raises `ShardLostError`.
+        """
+        sockets: dict[int, socket.socket] = {}
+        try:
+            for peer in range(index):
+                sockets[peer] = socket.create_connection(addresses[peer], timeout)
+                sockets[peer].sendall(token + _LENGTHS.pack(index))
+            self._socket.settimeout(timeout)
+            while len(sockets) < len(addresses) - 1:
+                connection, _ = self._socket.accept()
+                connection.settimeout(timeout)
+                greeting = _receive_bytes(connection, len(token) + _LENGTHS.size)
+                if hmac.compare_digest(greeting[: len(token)], token):
+                    sockets[_LENGTHS.unpack(greeting[len(token) :])[0]] = connection
+                else:
+                    connection.close()
+        except OSError as error:
+            for connection in sockets.values():
+                connection.close()
+            raise ShardLostError(f"Shard {index} could not connect to the other shards: {error}") from error
+        finally:
+            self._socket.close()
+        return SocketMesh(index, sockets)
+
+
+class SocketMesh(Mesh):
+    """The mesh of shards in different processes, one TCP connection per pair."""
+
+    def __init__(self, index: int, sockets: dict[int, socket.socket]) -> None:
+        super().__init__(index, len(sockets) + 1)
+        self._sockets = sockets
+        self._sender = ThreadPoolExecutor(1, thread_name_prefix=f"mesh-{index}")
+        self._sending: Future[None] | None = None
+        self._closing = Lock()
+        for connection in sockets.values():
+            connection.settimeout(None)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
+
+    def send_all(self, messages: dict[int, Any]) -> None:
+        """Send small messages immediately, and large ones from a thread."""
+        packed = {peer: _pack(message) for peer, message in messages.items()}
+        self.flush()
+        if all(sum(map(len, parts)) <= INLINE_BYTES for parts in packed.values()):
+            self._send(packed)
+        else:
+            self._sending = self._sender.submit(self._send, packed)
+
+    def _send(self, packed: dict[int, list[memoryview]]) -> None:
+        for peer, parts in packed.items():
+            try:
+                _send_parts(self._sockets[peer], parts)
+            except OSError as error:
+                raise ShardLostError(f"Shard {peer} is unreachable: {error}") from error
+
+    def flush(self) -> None:
+        """Wait for the thread that sends large messages."""
+        sending, self._sending = self._sending, None
+        if sending is not None:
+            sending.result()
+
+    def receive(self, peer: int) -> Any:
+        """Wait for the next message of a shard."""
+        try:
+            return _receive_message(self._sockets[peer])
+        except OSError as error:
+            raise ShardLostError(f"Shard {peer} is unreachable: {error}") from error
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._closing:
+            for connection in self._sockets.values():
+                with suppress(OSError):  # the peer may have closed it
+                    connection.shutdown(socket.SHUT_RDWR)
+                connection.close()
+        self._sender.shutdown(wait=False)
+
+
+def _pack(message: Any) -> list[memoryview]:
+    """Serialize a message: its length, a head with the lengths of the rest, the pickled structure, and all arrays.
+
+    Arrays are not copied. They begin at multiples of `ALIGNMENT` bytes, as kernels expect it.
+    """
+    buffers: list[pickle.PickleBuffer] = []
+    structure = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+    contents = [buffer.raw() for buffer in buffers]
+    head = struct.pack(f"<{2 + len(contents)}Q", len(contents), len(structure), *map(len, contents)) + structure
+    body = [memoryview(head + _padding(len(head)))]
+    for content in contents:
+        body += [content, memoryview(_padding(len(content)))]
+    body = [part for part in body if len(part)]
+    return [memoryview(_LENGTHS.pack(sum(map(len, body)))), *body]
+
+
+def _unpack(body: memoryview) -> Any:
+    count, structure_length = struct.unpack_from("<2Q", body)
+    lengths = struct.unpack_from(f"<{count}Q", body, 2 * _LENGTHS.size)
+    first = (2 + count) * _LENGTHS.size
+    begin, contents = first + structure_length, []
+    for length in lengths:
+        begin += len(_padding(begin))
+        contents.append(body[begin : begin + length])
+        begin += length
+    return pickle.loads(body[first : first + structure_length], buffers=contents)
+
+
+def _padding(length: int) -> bytes:
+    return bytes(-length % ALIGNMENT)
+
+
+def _send_parts(connection: socket.socket, parts: list[memoryview]) -> None:
+    """Send all parts, as many as possible per system call."""
+    remaining = list(parts)
+    while remaining:
+        sent = connection.sendmsg(remaining[:64])
+        while remaining and sent >= len(remaining[0]):
+            sent -= len(remaining.pop(0))
+        if sent:
+            remaining[0] = remaining[0][sent:]
+
+
+def _receive_message(connection: socket.socket) -> Any:
+    (length,) = _LENGTHS.unpack(_receive_bytes(connection, _LENGTHS.size))
+    return _unpack(_receive_bytes(connection, length))
+
+
+def _receive_bytes(connection: socket.socket, length: int) -> memoryview:
+    """Receive exactly this many bytes into new memory; arrays in them are writable."""
+    received, begin = np.empty(length, np.uint8).data, 0
+    while begin < length:
+        count = connection.recv_into(received[begin:])
+        if not count:
+            raise ConnectionResetError("connection closed")
+        begin += count
+    return received

@@ -1,0 +1,314 @@
+"""The batch step on shards: each shard computes its own rows, and all of them run `run_batch_step` together.
+
+A shard runs the kernels of a single machine on its rows. An edge may lead to a vertex on another shard; the row of that
+vertex is then copied into a halo (`halo.py`) before an operation reads it.
+
+Each endpoint of an edge is recorded on the shard of its vertex. Therefore a row that new vertices on another shard read
+is pushed to that shard without a request, once it is placed and again if it has moved. A vertex that is refreshed may
+be anywhere, so its shard requests the rows that it reads. No shard stores a vector before all have sent their rows, so
+all read the values from before the operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.cluster import _kernels as shard_kernels
+from ripplevec.cluster.halo import Halo, PrefetchedHalo, PushedRows, pack_pushed_rows, pack_rows
+from ripplevec.cluster.ingestion import NO_ROWS, GraphUpdate
+from ripplevec.cluster.routing import split_positions, split_rows
+from ripplevec.graph.adjacency import RowArray
+from ripplevec.influence import _kernels as influence
+from ripplevec.rules import _kernels as kernels
+from ripplevec.rules._gather_kernels import KernelState
+from ripplevec.rules._kernels import RESAMPLE, UNLIMITED, BatchContext
+from ripplevec.rules.batch_step import RowWorker
+
+if TYPE_CHECKING:
+    from ripplevec.cluster.shard import Shard
+
+CANDIDATE = np.dtype([("row", np.int32), ("number", np.int64), ("weight", np.float32)])
+"""An edge along which influence may spread: the target row, the arrival number of the source, and the edge weight."""
+
+
+class ShardBackend:
+    """The operations of a batch step for the rows of one shard; see `StepBackend`.
+
+    The graph already has all changes of the batch.
+    """
+
+    def __init__(self, shard: Shard, update: GraphUpdate, sequence: int) -> None:
+        rule, kept = shard.rule, update.kept_numbers()
+        self.shard, self.mesh, self.store, self.graph = shard, shard.mesh, shard.store, shard.graph
+        self.first_new = int(kept[0]) if kept.size else update.next_arrival
+        self.context = BatchContext(rule.seed, sequence, rule.depth, rule.max_reads, self.first_new)
+        self.stamp = 2 * sequence  # marks rows reached in this batch; stamp − 1 marks rows that joined a frontier
+        self.changes = shard.take_changes()
+        self.new_rows = update.new_rows()
+        self._schedule(update, kept)
+        numbers = self.changes.numbers
+        to_new = numbers[:, 1] >= self.first_new
+        if update.removed:
+            to_new &= ~np.isin(numbers, update.removed).any(axis=1)
+        self.endpoints_to_new, self.numbers_to_new = self.changes.endpoints[to_new], numbers[to_new]
+        self.frontier = self.late_sources = self.unplaced_rows = NO_ROWS
+        self.refreshed: list[RowArray] = [NO_ROWS]  # the frontier of each round
+        self.shortened = 0
+        self.placed_existing = False  # whether the batch placed vertices that existed before it, on any shard
+        self._plan_pushes()
+
+    def _schedule(self, update: GraphUpdate, kept: RowArray) -> None:
+        """Divide the new vertices of this shard into waves, and the vertices of each wave into steps."""
+        waves, steps = update.schedule_waves()
+        count = int(waves[kept - update.first_new].max(initial=-1)) + 1
+        numbers = self.graph.arrival[self.new_rows] - update.first_new
+        wave, step = waves[numbers], steps[numbers]
+        order = np.lexsort((step, wave))
+        cuts = np.searchsorted(wave[order], np.arange(1, count))
+        self.wave_rows = np.split(self.new_rows[order], cuts) if count else []
+        self.wave_steps = np.split(step[order], cuts) if count else []
+
+    def _plan_pushes(self) -> None:
+        """Determine the remote rows that new vertices here read, and the local rows that remote new vertices read."""
+        shards, (endpoints, numbers) = self.mesh.size, (self.changes.endpoints, self.changes.numbers)
+        slots = [self._collect_slots(rows, UNLIMITED, 0, remote_only=True)[0] for rows in self.wave_rows]
+        self.wave_cuts = np.cumsum([0, *(part.size for part in slots)])
+        all_slots = np.concatenate([NO_ROWS, *slots])
+        self.prefetched = PrefetchedHalo(self.store, all_slots, shards, self.graph.row_count)
+        from_new = (numbers[:, 0] >= self.first_new) & (endpoints[:, 1] < 0)
+        self.prefetched.set_arrival_numbers(-1 - endpoints[from_new, 1], numbers[from_new, 1])
+        rows, neighbors = self.endpoints_to_new[self.endpoints_to_new[:, 1] < 0].T
+        # Each pair of a row and a reading shard once, written like a row code.
+        _, read_by, _ = shard_kernels.index_distinct(rows * shards + (-1 - neighbors) % shards)
+        self.unpushed = split_rows(read_by, shards)  # for each shard, rows to push as soon as they are placed
+        self.pushed: list[list[RowArray]] = [[NO_ROWS] for _ in self.unpushed]
+
+    # ------------------------------------------------------------------ new vertices
+
+    def admit(self) -> None:
+        """Admit new vertices wave by wave; before each wave, the shards push the rows that it reads."""
+        for wave, (rows, steps) in enumerate(zip(self.wave_rows, self.wave_steps, strict=True)):
+            self._push_placed()
+            worker = self._worker
+            with self.prefetched.mapped(slice(*self.wave_cuts[wave : wave + 2])):
+                for step_rows in np.split(rows, np.flatnonzero(np.diff(steps)) + 1):
+                    worker.admit_wave(step_rows)
+            self.shortened += worker.shortened
+
+    def _push_placed(self, moved: Sequence[RowArray] = (), stamp: int = 0) -> None:
+        """Push, to each shard, the rows that it reads and that are placed now, and `moved` rows pushed before."""
+        packed: list[PushedRows] = []
+        for shard, rows in enumerate(self.unpushed):
+            placed = self.store.placed[rows] == 1
+            self.unpushed[shard] = rows[~placed]
+            self.pushed[shard].append(rows[placed])
+            selected = np.concatenate([rows[placed], moved[shard]]) if moved else rows[placed]
+            packed.append(pack_pushed_rows(self.store, selected))
+        self.shard.sent += sum(column.nbytes for columns in packed for column in columns)
+        self.shard.needed += sum(vectors.nbytes for _, vectors in packed)
+        self.prefetched.receive_pushed(self.mesh.exchange(packed), stamp)
+
+    # ------------------------------------------------------------------ placement of existing vertices
+
+    def place(self) -> None:
+        """Place existing vertices that gained a placed neighbor, frontier by frontier; most batches have none."""
+        state = self._kernel_state
+        self.touched = kernels.find_placement_candidates(state, self.changes.endpoints[:, 0].copy())
+        self.newly_placed = self.new_rows[state.placed[self.new_rows] == 1]
+        frontier = self.touched[state.placed[self.touched] == 0]
+        existing_edges = np.count_nonzero(self.changes.later_numbers < self.first_new)  # counted on one shard each
+        size, self.events = self.mesh.sum(np.array([frontier.size, self.new_rows.size + existing_edges])).tolist()
+        while size:
+            frontier = self._place_frontier(frontier, first=not self.placed_existing)
+            self.placed_existing, size = True, self.mesh.sum(frontier.size)
+
+    def _place_frontier(self, frontier: RowArray, first: bool) -> RowArray:
+        """Place vertices; return the next frontier: their unplaced neighbors.
+
+        The first frontier is only known to be touched by the batch: vertices without a placed neighbor are left out.
+        """
+        halo, _ = self._fetch_halo(frontier, UNLIMITED, 0, with_placed=True)
+        stamp, seen = self.stamp - 1, self.store.seen  # after the halo, which may reallocate it
+        with halo.mapped():
+            state = self._kernel_state
+            if first:
+                frontier = kernels.find_placeable(state, self.touched, seen, stamp)
+            self.shortened += kernels.place_frontier(state, frontier)
+            unplaced = kernels.find_unplaced_neighbors(state, frontier, seen, stamp)
+        halo.clear()
+        self.newly_placed = np.concatenate([self.newly_placed, frontier])
+        local = unplaced[unplaced < halo.first_row]  # marked as seen when they were found
+        candidates = split_rows(halo.codes[unplaced[unplaced >= halo.first_row] - halo.first_row], self.mesh.size)
+        remote = np.concatenate(self.mesh.exchange(candidates))
+        remote = remote[self.store.placed[remote] == 0]
+        return np.concatenate([local, remote[: influence.mark_seen(remote, seen, stamp)]])
+
+    def unplace_isolated(self) -> None:
+        """Unplace vertices that have lost their last edge."""
+        self.unplaced_rows = kernels.unplace_isolated(self._kernel_state, self.touched)
+
+    # ------------------------------------------------------------------ rounds of influence
+
+    def sample_changed_endpoints(self) -> int:
+        """Sample changed endpoints on this shard; the shard of the other endpoint samples that one."""
+        changes = self.changes
+        shares = np.stack([changes.shares, np.zeros_like(changes.shares)], axis=1)
+        pairs = np.repeat(changes.endpoints[:, :1], 2, axis=1)
+        sampled = kernels.sample_changed_endpoints(self._kernel_state, pairs, changes.numbers, shares, self.context)
+        influence.mark_seen(self.newly_placed.copy(), self.store.seen, self.stamp)
+        self.late_sources = self._late_rows
+        self.frontier = self._mark_seen(sampled)
+        return self.mesh.sum(self.frontier.size)
+
+    def count_events(self) -> int:
+        """Return the number of events on all shards, which `place` has added up."""
+        return max(self.events, 1)
+
+    def refresh_frontier(self, limit: int, depth: int) -> int:
+        """Refresh the frontier of this shard."""
+        reads = int(kernels.count_neighbor_reads(self._links, self.frontier, limit))
+        halo, total_reads = self._fetch_halo(self.frontier, limit, depth + RESAMPLE, summand=reads)
+        with halo.mapped():
+            worker = self._worker
+            worker.refresh(self.frontier, limit, depth)
+        halo.clear()
+        self.shortened += worker.shortened
+        self.refreshed.append(self.frontier)
+        return total_reads
+
+    def spread_influence(self, limit: int, depth: int) -> tuple[int, int]:
+        """Send each shard the edges along which influence may reach it; it draws those along which it does.
+
+        Influence of new vertices needs no messages: it is drawn from the edges that came with them.
+        """
+        previous, reached = self.frontier, [NO_ROWS]
+        reads = int(kernels.count_neighbor_reads(self._links, previous, limit))
+        received = self.mesh.exchange([(part, reads) for part in self._influence_candidates(limit, depth)])
+        candidates = np.concatenate([part for part, _ in received])
+        if candidates.size:
+            reached.append(self._sample_candidates(candidates, depth))
+        if depth == 1:
+            reached.append(self._sample_from_new())
+        self.frontier = self._mark_seen(np.concatenate(reached))
+        return self.mesh.sum(self.frontier.size), sum(count for _, count in received)
+
+    def _influence_candidates(self, limit: int, depth: int) -> list[NDArray[Any]]:
+        """Return the edges, grouped by the shard of the target, along which influence may spread in this round."""
+        shards, rows = self.mesh.size, self.frontier
+        parts = [self._collect_slots(self.late_sources, UNLIMITED, depth), self._collect_slots(rows, limit, depth)]
+        slots, sources = (np.concatenate(column) for column in zip(*parts, strict=True))
+        codes, candidates = self.shard.slot_codes(slots), np.empty(slots.size, CANDIDATE)
+        candidates["row"], candidates["weight"] = codes // shards, self._links.outgoing[slots]
+        candidates["number"] = self.graph.arrival[sources]
+        sent = [candidates[positions] for positions in split_positions(codes % shards, shards)]
+        self.late_sources = NO_ROWS
+        self.shard.sent += sum(part.nbytes for shard, part in enumerate(sent) if shard != self.mesh.index)
+        return sent
+
+    def _sample_candidates(self, candidates: NDArray[Any], depth: int) -> RowArray:
+        """Draw the candidates whose targets are influenced, with the kernel that serves a single machine.
+
+        For this kernel, each candidate becomes a source with a single edge, which leads to a copy of the target.
+        """
+        rows, count = candidates["row"].astype(np.int64), candidates.size
+        links = self._links._replace(
+            begin=np.arange(count),
+            degree=np.ones(count, np.int32),
+            neighbor=np.arange(count, 2 * count, dtype=np.int32),
+            outgoing=np.ascontiguousarray(candidates["weight"]),
+            in_strength=np.concatenate([np.zeros(count), self._links.in_strength[rows]]),
+        )
+        seen = np.concatenate([np.zeros(count, np.int64), self.store.seen[rows]])
+        numbers = np.concatenate([candidates["number"], self.graph.arrival[rows]])
+        sources, reached, key = np.arange(count), np.empty(count, np.int64), self._draw_key(depth)
+        found = influence.spread_round(links, numbers, sources, seen, self.stamp, key, UNLIMITED, reached)
+        return rows[reached[:found] - count]
+
+    def _sample_from_new(self) -> RowArray:
+        """Draw the rows that new vertices influence in the first round, from the edges that came with them."""
+        reached, edges = np.empty(len(self.endpoints_to_new), np.int64), (self.endpoints_to_new, self.numbers_to_new)
+        found = shard_kernels.sample_influenced(
+            self._links, self.store.placed, self.store.seen, self.stamp, *edges, self._draw_key(1), reached
+        )
+        return reached[:found]
+
+    # ------------------------------------------------------------------ end of the step
+
+    def refresh_newcomers(self) -> None:
+        """Refresh newly placed vertices that read rows which have moved since.
+
+        Existing vertices placed in this batch are always refreshed, because the rows they read are not recorded.
+        """
+        before = [np.concatenate(rows) for rows in self.pushed]
+        self._push_placed([rows[self._existing_and_moved(rows)] for rows in before], self.stamp)
+        existing = self.graph.arrival[self.newly_placed] < self.first_new
+        halo = self._fetch_halo(self.newly_placed[existing], UNLIMITED, 0)[0] if self.placed_existing else None
+        with self.prefetched.mapped(), halo.mapped() if halo else nullcontext():
+            new, seen = self.newly_placed[~existing], self.store.seen
+            outdated = kernels.find_second_refresh_rows(self._kernel_state, new, seen, self.stamp, self.first_new)
+            self._worker.refresh(np.concatenate([outdated, self.newly_placed[existing]]), UNLIMITED, 0)
+        if halo:
+            halo.clear()
+        self.prefetched.clear()
+
+    def moved_rows(self) -> RowArray:
+        """Return the rows of this shard that may have moved, each once."""
+        unplaced = self.new_rows[self.store.placed[self.new_rows] == 0]
+        return np.concatenate([self.newly_placed, *self.refreshed, self.unplaced_rows, unplaced])
+
+    # ------------------------------------------------------------------ helpers
+
+    @property
+    def _links(self) -> Any:
+        return self.graph.adjacency.links
+
+    @property
+    def _kernel_state(self) -> KernelState:
+        return self.shard.rule.kernel_state(self.store)
+
+    @property
+    def _worker(self) -> RowWorker:
+        return RowWorker(self._kernel_state, self.store.seen, self.context, self.shard.rule.threads)
+
+    @property
+    def _late_rows(self) -> RowArray:
+        """Vertices that existed before this batch and were placed in it."""
+        return self.newly_placed[self.graph.arrival[self.newly_placed] < self.first_new]
+
+    def _existing_and_moved(self, rows: RowArray) -> NDArray[np.bool_]:
+        return (self.store.seen[rows] == self.stamp) & (self.graph.arrival[rows] < self.first_new)
+
+    def _mark_seen(self, rows: RowArray) -> RowArray:
+        return rows[: influence.mark_seen(rows, self.store.seen, self.stamp)]
+
+    def _draw_key(self, depth: int) -> Any:
+        return influence.draw_key(self.context.seed, self.context.sequence, depth)
+
+    def _collect_slots(
+        self, rows: RowArray, limit: int, depth: int, *, remote_only: bool = False
+    ) -> tuple[RowArray, RowArray]:
+        """Return the slots that rows read in a round, and the row of each slot; optionally only remote neighbors."""
+        slots, owners = np.empty((2, kernels.count_neighbor_reads(self._links, rows, limit)), np.int64)
+        key = self._draw_key(depth)
+        found = shard_kernels.collect_slots(
+            self._links, self.graph.arrival, rows, limit, key, remote_only, slots, owners
+        )
+        return slots[:found], owners[:found]
+
+    def _fetch_halo(
+        self, rows: RowArray, limit: int, depth: int, *, with_placed: bool = False, summand: int = 0
+    ) -> tuple[Halo, int]:
+        """Return a halo with the remote rows that an operation on `rows` reads, and a sum over all shards."""
+        slots, _ = self._collect_slots(rows, limit, depth, remote_only=True)
+        halo = Halo(self.store, slots, self.mesh.size, self.prefetched.end_row)
+        requested, summands = zip(*self.mesh.exchange([(part, summand) for part in halo.requested]), strict=True)
+        packed = [pack_rows(self.store, part, with_placed=with_placed) for part in requested]
+        self.shard.sent += sum(part.nbytes for part in (*halo.requested, *packed))
+        self.shard.needed += sum(part.size for part in requested) * self.store.vectors[:1].nbytes
+        halo.receive(self.mesh.exchange(packed))
+        return halo, sum(summands)

@@ -1,0 +1,136 @@
+"""Tests of meshes: shards exchange data, in threads and over sockets, and notice when one of them is gone."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ripplevec.cluster import mesh as meshes
+from ripplevec.cluster.mesh import Mesh, MeshListener, ShardLostError, connect_locally
+
+TOKEN = b"secret token"
+
+
+def connect_sockets(size: int, tokens: list[bytes] | None = None, timeout: float = 20) -> list[Mesh]:
+    listeners = [MeshListener("127.0.0.1") for _ in range(size)]
+    addresses = [listener.address for listener in listeners]
+    with ThreadPoolExecutor(size) as threads:
+        connected = [
+            threads.submit(listener.connect, index, addresses, tokens[index] if tokens else TOKEN, timeout)
+            for index, listener in enumerate(listeners)
+        ]
+    if any(future.exception() for future in connected):
+        for future in connected:
+            if not future.exception():
+                future.result().close()
+    return [future.result() for future in connected]
+
+
+def run(connected: list[Any], program: Callable[[Mesh], Any]) -> list[Any]:
+    with ThreadPoolExecutor(len(connected)) as threads:
+        return list(threads.map(program, connected))
+
+
+@pytest.fixture(params=["threads", "sockets"])
+def connect(request: pytest.FixtureRequest) -> Any:
+    """Return a function that connects some shards."""
+    opened: list[Mesh] = []
+
+    def connect(size: int) -> list[Mesh]:
+        opened[:] = connect_locally(size) if request.param == "threads" else connect_sockets(size)
+        return list(opened)
+
+    yield connect
+    for mesh in opened:
+        mesh.close()
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_exchange_delivers_each_part_to_its_shard(connect: Any, size: int) -> None:
+    received = run(connect(size), lambda mesh: mesh.exchange([(mesh.index, peer) for peer in range(size)]))
+    assert received == [[(peer, index) for peer in range(size)] for index in range(size)]
+
+
+def test_exchange_of_arrays_larger_than_all_buffers_does_not_block(connect: Any) -> None:
+    def program(mesh: Mesh) -> list[float]:
+        sums = []
+        for step in range(3):
+            parts = [np.full(3_000_000, 10 * mesh.index + peer + step, np.int16) for peer in range(3)]
+            sums += [float(part.mean()) for part in mesh.exchange(parts)]
+        return sums
+
+    assert run(connect(3), program) == [
+        [10 * peer + index + step for step in range(3) for peer in range(3)] for index in range(3)
+    ]
+
+
+@pytest.mark.parametrize("array", [np.empty((0, 4), np.float32), np.arange(6.0).reshape(2, 3)[:, ::2], np.array(7)])
+def test_exchanged_arrays_are_equal_and_writable(connect: Any, array: Any) -> None:
+    for received in run(connect(2), lambda mesh: mesh.exchange([array, array]))[0]:
+        np.testing.assert_array_equal(received, array)
+        assert received.dtype == array.dtype
+        received[...] = 0
+
+
+def test_exchange_of_id_columns_and_nothing(connect: Any) -> None:
+    parts = [pa.array(["a", "ö"]), None]
+    assert run(connect(2), lambda mesh: mesh.exchange(parts)) == [[parts[0], parts[0]], [None, None]]
+
+
+def test_sum_adds_in_the_order_of_shards(connect: Any) -> None:
+    values = [1e16, 1.0, -1e16]
+    sums = run(connect(3), lambda mesh: (mesh.sum(values[mesh.index]), mesh.sum(np.array([mesh.index, 1])).tolist()))
+    assert sums == [((1e16 + 1.0) - 1e16, [3, 3])] * 3
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_closed_shard_is_noticed_by_all_that_wait_for_it(connect: Any, size: int) -> None:
+    def program(mesh: Mesh) -> str:
+        mesh.sum(1)
+        if mesh.index == 1:
+            mesh.close()
+            return "closed"
+        try:
+            mesh.sum(1)
+        except ShardLostError:
+            mesh.close()
+            return "lost"
+        return "nothing noticed"
+
+    assert run(connect(size), program) == ["lost", "closed", *["lost"] * (size - 2)]
+
+
+def test_connection_with_wrong_token_is_refused() -> None:
+    with pytest.raises(ShardLostError, match="could not connect"):
+        connect_sockets(2, [TOKEN, b"another token"[: len(TOKEN)]], timeout=0.5)
+
+
+def test_stranger_does_not_disturb_connecting_shards() -> None:
+    listeners = [MeshListener("127.0.0.1") for _ in range(2)]
+    addresses = [listener.address for listener in listeners]
+    with socket.create_connection(addresses[0]) as stranger, ThreadPoolExecutor(2) as threads:
+        stranger.sendall(b"x" * 100)
+        connected = [
+            threads.submit(listener.connect, index, addresses, TOKEN, 20.0) for index, listener in enumerate(listeners)
+        ]
+        opened = [future.result() for future in connected]
+    assert run(opened, lambda mesh: mesh.sum(1)) == [2, 2]
+    for mesh in opened:
+        mesh.close()
+
+
+def test_message_in_many_parts_is_sent_completely(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meshes, "INLINE_BYTES", 0)
+    opened = connect_sockets(2)
+    arrays = [np.arange(number) for number in range(200)]
+    received = run(opened, lambda mesh: mesh.exchange([arrays, arrays]))
+    for each in received[0]:
+        assert all(map(np.array_equal, each, arrays))
+    for mesh in opened:
+        mesh.close()
