@@ -20,14 +20,14 @@ BATCH_ARRIVALS = (1, 200, 20_000)  # sizes of the batches measured by cluster.py
 
 
 def save_figure(record: dict[str, Any], path: Path, results: Path = RESULTS) -> None:
-    """Draw throughput on shards relative to no shards (left) and, if the driver was timed, predictions (right)."""
+    """Draw throughput on shards relative to no shards (left) and, if messages were counted, predictions (right)."""
     with figure_style() as create_figure:
         figure = create_figure(10, 4.2)
         _draw_measured(figure.add_subplot(1, 2, 1), record)
-        driver = _read_record(results / "driver.json")
-        if driver is not None:
+        messages = _read_record(results / "messages.json")
+        if messages is not None:
             roofline = _read_record(results / "roofline.json") or {}
-            model = calibrate(record, driver, roofline.get("float32_two_over_one", 1.0))
+            model = calibrate(record, messages, roofline.get("float32_two_over_one", 1.0))
             _draw_predicted(figure.add_subplot(1, 2, 2), model)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render_svg(figure, path.stem), encoding="utf-8")
@@ -47,7 +47,7 @@ def _draw_predicted(axes: Any, model: CostModel) -> None:
     for index, batch in enumerate(BATCHES):
         speeds = [predict(model, machines, batch).edges_per_second for machines in MACHINES]
         axes.plot(MACHINES, speeds, label=f"{batch:,} edges a batch", **numbered_style(index))
-    ideal = [machines * EDGES_PER_ARRIVAL / model.work for machines in MACHINES]
+    ideal = [machines * model.threads * EDGES_PER_ARRIVAL / model.work for machines in MACHINES]
     axes.plot(MACHINES, ideal, color=INK, linestyle=":", linewidth=1, label="ideal: nothing but work")
     axes.set(xscale="log", yscale="log", xlabel="machines", ylabel="edges/s")
     _finish_axes(axes, list(MACHINES), "Predicted: 10⁹ vertices, 10¹⁰ edges")

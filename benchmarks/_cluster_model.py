@@ -2,15 +2,16 @@
 
 The time of a batch with B arrivals on S shards is the sum of
 
-    calls      (a + d S + q S²) · (calls of such a batch / calls of a single arrival) + calls · LATENCY
-    driver     B (s + t S)
-    work       B (w + x (1 − 1/S)) / (shards that run concurrently · speedup by their threads)
-    network    bytes between shards / bandwidth of their links, bytes of the driver / bandwidth of its link
+    call       c: the driver calls the first shard, and reads the summary
+    exchanges  E (e + m (S − 1) + LATENCY): in each exchange, a shard sends and receives S − 1 messages
+    work       B (w + x (1 − 1/S)) / (S · speedup by the threads of a shard)
+    network    bytes of the shard that sends or receives most / bandwidth of its link
+    input      bytes of the batch, from the driver to the first shard and from there to the others / bandwidth
 
-a, d and q are fitted to batches of one arrival (`cluster.py`; an exchange has S² parts, hence q); s and t are fitted to
-the driver alone (`cluster_driver.py`). w is the remaining time of the largest batches on one shard; x, the work of
-exchanging rows, is the remaining time of those on two. Four shards serve as the check: only a, d and q were fitted to
-them. The phases wait for each other, so their times are added and never overlap.
+The numbers of exchanges E and their bytes are counted for up to 64 shards (`cluster_messages.py`). c, e and m are
+fitted to batches of one arrival on 1, 2, 4 and 8 shards of one machine (`cluster.py`), where all shards share its
+cores. w is the remaining time of the largest batches on one shard; x, the work of exchanging rows, is the remaining
+time of those on two. Four and eight shards serve as the check. Phases are added, as if they never overlapped.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from scipy.optimize import nnls
 Record = Mapping[str, Any]
 
 VERTICES, EDGES = 10**9, 10**10  # size of the graph in predictions
-MACHINES = (16, 64, 256)  # with one shard each
-BATCHES = (10**5, 10**6, 10**7)  # edges
-EDGES_PER_ARRIVAL = 5  # as measured in cluster.py and cluster_driver.py
+MACHINES = (4, 16, 64)  # with one shard each
+BATCHES = (10**5, 10**6)  # edges
+EDGES_PER_ARRIVAL = 5  # as measured in cluster.py and cluster_messages.py
 LARGEST = 20_000  # arrivals in the largest batches of cluster.py
-CHECK = 4  # number of shards for the check, to which the work is not fitted
+CHECKS = (4, 8)  # numbers of shards to which the work is not fitted
 
-GAIN = 1.0  # assumed speedup by the threads of a shard; 1 is the measured speed of one thread
 LINK = 25e9 / 8  # assumed bandwidth of a machine's link, in bytes per second
-LATENCY = 0.2e-3  # assumed additional seconds of a call to another machine
+LATENCY = 0.05e-3  # assumed additional seconds until a message arrives on another machine
+INPUT_BYTES = 16  # per edge: two integer ids
 COLUMNS = 128  # as measured
 HALF = 0.5  # bytes of float16 relative to float32; predictions assume vectors in float16
 GIB = 2**30
@@ -43,40 +44,25 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class CostModel:
-    """Calibrated costs in seconds and bytes; per arrival unless stated otherwise."""
+    """Calibrated costs in seconds."""
 
-    call: float  # a: per batch
-    shard: float  # d: per batch and shard
-    pair: float  # q: per batch and pair of shards
-    serial: float  # s: driver
-    serial_per_shard: float  # t: driver, per shard
-    work: float  # w: one thread
-    exchange: float  # x: one thread, if all neighbors were remote
-    sent: float  # bytes between shards, if all neighbors were remote
-    needed: float  # bytes of these that are vectors which had to be read, in float32
-    through_driver: float  # bytes through the driver
-    through_driver_per_shard: float
-    calls: float  # calls in a large batch
-    calls_over_one: float  # these relative to the calls for a single arrival
-    check: float = 0.0  # relative error of the predicted seconds for the largest batches on four shards
-    traffic_check: float = 0.0  # relative error of the predicted bytes
+    call: float  # c: per batch
+    exchange: float  # e: per exchange
+    message: float  # m: per message
+    work: float  # w: per arrival, one thread
+    remote: float  # x: per arrival, one thread, if all neighbors were remote
+    threads: float  # speedup by the two threads of a shard that has a machine of its own
+    messages: Record  # counted exchanges and bytes
+    checks: tuple[float, ...] = ()  # relative errors of the predicted seconds of the largest batches
 
-    def fixed(self, shards: int) -> float:
-        """Return the seconds for the calls of a large batch, independent of its size, on one machine."""
-        return self.calls_over_one * (self.call + self.shard * shards + self.pair * shards**2)
-
-    def driver(self, shards: int) -> float:
-        """Return the seconds of the driver per arrival."""
-        return self.serial + self.serial_per_shard * shards
+    def exchange_seconds(self, shards: int, arrivals: int) -> float:
+        """Return the seconds that the exchanges of a batch take each shard."""
+        count = self.messages[f"shards_{shards}_exchanges_{arrivals}"]
+        return float(count * (self.exchange + self.message * (shards - 1)))
 
     def shared(self, shards: int) -> float:
         """Return the seconds of one thread per arrival, summed over all shards."""
-        return self.work + self.exchange * remote_share(shards)
-
-    @property
-    def cautious(self) -> CostModel:
-        """The model with all time that a second shard did not save attributed to the driver."""
-        return replace(self, serial=self.serial + self.exchange * remote_share(2) / 2, exchange=0.0)
+        return self.work + self.remote * remote_share(shards)
 
 
 class Prediction(NamedTuple):
@@ -97,11 +83,6 @@ class Prediction(NamedTuple):
         return self.batch / self.seconds
 
     @property
-    def arrivals_per_second(self) -> float:
-        """Arrivals per second on all machines together."""
-        return self.edges_per_second / EDGES_PER_ARRIVAL
-
-    @property
     def limit(self) -> str:
         """The phase that takes longest."""
         return max(self.pieces, key=self.pieces.__getitem__)
@@ -111,8 +92,7 @@ class Prediction(NamedTuple):
         return sum(self.pieces[piece] for piece in pieces) / self.seconds
 
 
-CALLS, DRIVER, WORK, NETWORK, DRIVER_NETWORK = "calls", "driver", "work", "network", "the driver's network"
-DRIVER_COSTS = CALLS, DRIVER, DRIVER_NETWORK
+CALL, EXCHANGES, WORK, NETWORK, INPUT = "call", "exchanges", "work", "network", "input"
 
 
 def remote_share(shards: int) -> float:
@@ -120,79 +100,62 @@ def remote_share(shards: int) -> float:
     return 1 - 1 / shards
 
 
-def calibrate(cluster: Record, driver: Record, two_threads: float = 1.0) -> CostModel:
+def calibrate(cluster: Record, messages: Record, two_threads: float = 1.0) -> CostModel:
     """Fit the model to measurements; `two_threads` is the speedup of two threads of a shard over one."""
-    call, shard, pair = fit_terms(select_by_shards(cluster, "seconds_1"), lambda s: [1, s, s**2])
-    serial, serial_per_shard = fit_terms(select_by_shards(driver, "us_per_arrival"), lambda s: [1, s])
-    through, through_per_shard = fit_terms(select_by_shards(driver, "bytes_per_arrival"), lambda s: [1, s])
-    calls = driver[f"calls_{LARGEST}"]
-    model = CostModel(
-        *(call, shard, pair, serial / 1e6, serial_per_shard / 1e6),
-        work=0.0,
-        exchange=0.0,
-        sent=cluster["shards_2_bytes_per_arrival"] / remote_share(2),
-        needed=cluster["shards_2_needed_per_arrival"] / remote_share(2),
-        through_driver=through,
-        through_driver_per_shard=through_per_shard,
-        calls=calls,
-        calls_over_one=calls / driver["calls_1"],
-    )
-    concurrency, gain = local_parallelism(cluster["cores"], two_threads)
-    one, two = (_unexplained_seconds(model, cluster, shards) * concurrency(shards) * gain(shards) for shards in (1, 2))
-    model = replace(model, work=one, exchange=max(0.0, two - one) / remote_share(2))
-    traffic = model.sent * remote_share(CHECK) / cluster[f"shards_{CHECK}_bytes_per_arrival"] - 1
-    seconds = predict_local(model, CHECK, LARGEST, cluster["cores"], two_threads)
-    return replace(model, check=seconds / cluster[f"shards_{CHECK}_seconds_{LARGEST}"] - 1, traffic_check=traffic)
+    cores = cluster["cores"]
+
+    def terms(shards: int) -> list[float]:
+        sharing = max(1.0, shards / cores)  # shards that share a core
+        exchanges = messages[f"shards_{shards}_exchanges_1"] * sharing
+        return [1.0, exchanges, exchanges * (shards - 1)]
+
+    call, exchange, message = fit_terms(select_by_shards(cluster, "seconds_1"), terms)
+    model = CostModel(call, exchange, message, 0.0, 0.0, two_threads, messages)
+    one, two = (_unexplained_seconds(model, cluster, shards) for shards in (1, 2))
+    model = replace(model, work=one, remote=max(0.0, two - one) / remote_share(2))
+    measured = select_by_shards(cluster, f"seconds_{LARGEST}")
+    checks = tuple(predict_local(model, shards, cores) / measured[shards] - 1 for shards in CHECKS)
+    return replace(model, checks=checks)
 
 
 def _unexplained_seconds(model: CostModel, cluster: Record, shards: int) -> float:
-    """Return the seconds per arrival that neither the calls nor the driver account for."""
-    seconds = cluster[f"shards_{shards}_seconds_{LARGEST}"] - model.fixed(shards)
-    return max(0.0, seconds / LARGEST - model.driver(shards))
+    """Return the seconds of one thread per arrival that neither the call nor the exchanges account for."""
+    cores = cluster["cores"]
+    seconds = cluster[f"shards_{shards}_seconds_{LARGEST}"] - predict_local(model, shards, cores)
+    return max(0.0, seconds / LARGEST) * _local_speed(model, shards, cores)
 
 
-def local_parallelism(cores: int, two_threads: float) -> tuple[Callable[[int], int], Callable[[int], float]]:
-    """Return two functions of the shard count on one machine: concurrent shards, and speedup by their threads."""
-    return lambda shards: min(shards, cores), lambda shards: two_threads if cores >= 2 * shards else 1.0
+def _local_speed(model: CostModel, shards: int, cores: int) -> float:
+    """Return the speed of shards on one machine, relative to one thread."""
+    return min(shards, cores) * (model.threads if cores >= 2 * shards else 1.0)
 
 
-def predict_local(model: CostModel, shards: int, arrivals: int, cores: int, two_threads: float = 1.0) -> float:
-    """Predict the seconds of a large batch on shards of one machine."""
-    concurrency, gain = local_parallelism(cores, two_threads)
-    work = model.shared(shards) / (concurrency(shards) * gain(shards))
-    return model.fixed(shards) + arrivals * (model.driver(shards) + work)
+def predict_local(model: CostModel, shards: int, cores: int) -> float:
+    """Predict the seconds of the largest batches on shards of one machine."""
+    exchanges = model.exchange_seconds(shards, LARGEST) * max(1.0, shards / cores)
+    return model.call + exchanges + LARGEST * model.shared(shards) / _local_speed(model, shards, cores)
 
 
-def predict(model: CostModel, machines: int, batch: int, gain: float = GAIN) -> Prediction:
+def predict(model: CostModel, machines: int, batch: int) -> Prediction:
     """Predict the time of a batch of edges on a number of machines."""
-    arrivals = batch / EDGES_PER_ARRIVAL
-    driver_bytes = model.through_driver + model.through_driver_per_shard * machines
+    arrivals = batch // EDGES_PER_ARRIVAL
+    exchanges = model.messages[f"shards_{machines}_exchanges_{arrivals}"]
     return Prediction(
         machines,
         batch,
         {
-            CALLS: model.fixed(machines) + model.calls * LATENCY,
-            DRIVER: arrivals * model.driver(machines),
-            WORK: arrivals * model.shared(machines) / (machines * gain),
-            NETWORK: arrivals * bytes_between_shards(model, machines) / (machines * LINK),
-            DRIVER_NETWORK: arrivals * driver_bytes / LINK,
+            CALL: model.call,
+            EXCHANGES: model.exchange_seconds(machines, arrivals) + exchanges * LATENCY,
+            WORK: arrivals * model.shared(machines) / (machines * model.threads),
+            NETWORK: arrivals * model.messages[f"shards_{machines}_bytes_{arrivals}"] / LINK,
+            INPUT: 2 * batch * INPUT_BYTES / LINK,
         },
     )
 
 
-def bytes_between_shards(model: CostModel, machines: int) -> float:
-    """Return the bytes sent between shards per arrival, with vectors in float16."""
-    return (model.sent - (1 - HALF) * model.needed) * remote_share(machines)
-
-
-def network_rate(model: CostModel, prediction: Prediction) -> float:
-    """Return the bytes per second that a machine sends to others."""
-    return prediction.arrivals_per_second * bytes_between_shards(model, prediction.machines) / prediction.machines
-
-
-def driver_limit(model: CostModel, machines: int) -> float:
-    """Return the edges per second if only the driver took time."""
-    return EDGES_PER_ARRIVAL / model.driver(machines)
+def single_machine_rate(cluster: Record) -> float:
+    """Return the edges per second of a model without shards, in the largest batches."""
+    return float(LARGEST * EDGES_PER_ARRIVAL / cluster[f"single_seconds_{LARGEST}"])
 
 
 def state_bytes(memory: Record, ids: Record) -> float:

@@ -3,9 +3,9 @@
     python benchmarks/cluster.py [--vertices 200000] [--json results/cluster.json] [--figure FILE.svg]
 
 Streams of arrivals with five edges and 128 columns, in batches from a single arrival to 100,000 edges, are applied to
-`Embedder` with one thread per core and to `ShardedEmbedder` with 1, 2 and 4 shards on the same cores. The bytes sent
+`Embedder` with one thread per core and to `ShardedEmbedder` with 1, 2, 4 and 8 shards on the same cores. The bytes sent
 between shards are counted, and so is the necessary part of them: the remote rows that are read. `_cluster_model.py`
-extrapolates these metrics, and those of `cluster_driver.py`, to many machines.
+extrapolates these metrics, and those of `cluster_messages.py`, to many machines.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ripplevec import Batch, Embedder
 from ripplevec.cluster import ShardedEmbedder
 
 DIM, EDGES, START = 128, 5, 20_000
-SHARDS = (1, 2, 4)
+SHARDS = (1, 2, 4, 8)
 BATCHES = {1: 40, 200: 20, 20_000: 6}  # arrivals in a batch, and the number of such batches that are timed
 STORE = 1_000_000_000  # bytes of Ray's object store
 

@@ -12,15 +12,10 @@ sys.path.append(str(ROOT / "benchmarks"))  # the cost model is next to the bench
 
 import _cluster_model as model
 
-SHARDS, SIZES = (1, 2, 4), (1, 200, 20_000)
+SHARDS, SIZES = (1, 2, 4, 8), (1, 200, 20_000)
 PICTURE = "figures/scaling.svg"
 MAX_ERROR = 0.2  # larger relative errors of the check are pointed out
-REASONS = {
-    model.CALLS: ", because the driver calls the shards one after the other and tracks the data between all pairs",
-    model.DRIVER: ", because the driver processes a batch once for every shard",
-    model.DRIVER_NETWORK: ", because the driver sends information about all new vertices to every shard",
-}
-MODEL_RECORDS = ("cluster.json", "driver.json", "memory.json", "ids.json")
+MODEL_RECORDS = ("cluster.json", "messages.json", "memory.json", "ids.json")
 
 
 def cluster() -> str:
@@ -61,17 +56,17 @@ def cluster_model() -> str:
     records = [read_record(name) for name in MODEL_RECORDS]
     if None in records:
         return MISSING
-    measured, driver, memory, ids = records
+    measured, messages, memory, ids = records
     threads = (read_record("roofline.json") or {}).get("float32_two_over_one", 1.0)
-    costs = model.calibrate(measured, driver, threads)
+    costs = model.calibrate(measured, messages, threads)
     paragraphs = [
         _describe_limits(costs),
         _describe_check(costs),
-        _describe_fit(costs, threads),
-        _describe_assumptions(costs),
+        _describe_fit(costs),
+        _describe_assumptions(),
         _describe_exclusions(memory, ids),
     ]
-    text = "\n\n".join([_predictions_table(costs, memory, ids), *map(_wrap, paragraphs)])
+    text = "\n\n".join([_predictions_table(costs, measured, memory, ids), *map(_wrap, paragraphs)])
     return (
         f"{text}\n\n![Edges per second by number of machines](../results/{PICTURE})"
         if (RESULTS / PICTURE).exists()
@@ -79,25 +74,21 @@ def cluster_model() -> str:
     )
 
 
-def _predictions_table(costs: model.CostModel, memory: Any, ids: Any) -> str:
+def _predictions_table(costs: model.CostModel, measured: Any, memory: Any, ids: Any) -> str:
     rows: dict[str, list[str]] = {}
+    alone = model.single_machine_rate(measured)
     for batch in model.BATCHES:
         many = [model.predict(costs, machines, batch) for machines in model.MACHINES]
         rows |= {
             f"**batches of {batch:,} edges**: edges/s": [_count(one.edges_per_second) for one in many],
-            f"arrivals/s ({batch:,})": [_count(one.arrivals_per_second) for one in many],
+            f"relative to one machine without shards ({batch:,})": [
+                f"{one.edges_per_second / alone:.1f} ×" for one in many
+            ],
             f"time of a batch ({batch:,})": [_time(one.seconds) for one in many],
             f"longest phase ({batch:,})": [
                 space_percent_signs(f"{one.limit}, {one.share(one.limit):.0%}") for one in many
             ],
-            f"MB/s sent per machine ({batch:,})": [f"{model.network_rate(costs, one) / 1e6:,.1f}" for one in many],
         }
-    largest = model.BATCHES[-1]
-    cautious = [model.predict(costs.cautious, machines, largest) for machines in model.MACHINES]
-    rows[f"edges/s, cautious estimate ({largest:,})"] = [_count(one.edges_per_second) for one in cautious]
-    rows["edges/s if only the driver's own work took time"] = [
-        _count(model.driver_limit(costs, machines)) for machines in model.MACHINES
-    ]
     rows["memory per machine"] = [
         f"{model.machine_bytes(memory, ids, machines) / model.GIB:.1f} GiB" for machines in model.MACHINES
     ]
@@ -105,52 +96,47 @@ def _predictions_table(costs: model.CostModel, memory: Any, ids: Any) -> str:
 
 
 def _describe_limits(costs: model.CostModel) -> str:
-    """Return a paragraph about the driver's share of the time, and whether more machines help."""
-    batch = model.BATCHES[-1]
-    many = [model.predict(costs, machines, batch) for machines in model.MACHINES]
-    best = max(many, key=lambda one: one.edges_per_second)
-    share = " and ".join(f"{one.share(*model.DRIVER_COSTS):.0%}" for one in (many[0], many[-1]))
-    text = (
-        f"The driver is one process. With batches of {batch:,} edges on {many[0].machines} and on "
-        f"{many[-1].machines} machines, its calls, its own work and its network link take {share} of the time."
+    """Return a paragraph about the parts of the time on the most machines."""
+    batch, machines = model.BATCHES[-1], model.MACHINES[-1]
+    prediction = model.predict(costs, machines, batch)
+    parts = sorted(prediction.pieces, key=prediction.pieces.__getitem__, reverse=True)
+    shares = ", ".join(f"{name} {prediction.share(name):.0%}" for name in parts)
+    exchanges = costs.messages[f"shards_{machines}_exchanges_{batch // model.EDGES_PER_ARRIVAL}"]
+    return (
+        f"With batches of {batch:,} edges on {machines} machines, the time consists of: {shares}. Such a batch takes "
+        f"{exchanges:,.0f} exchanges, in each of which a shard sends a message to every other one. The driver makes "
+        "one call for any number of shards."
     )
-    if best.machines < model.MACHINES[-1]:
-        text += f" More than {best.machines} machines add memory but no speed{REASONS.get(many[-1].limit, '')}."
-    return text
 
 
 def _describe_check(costs: model.CostModel) -> str:
+    errors = [
+        f"{abs(error):.0%} {'more' if error > 0 else 'less'} on {shards} shards"
+        for shards, error in zip(model.CHECKS, costs.checks, strict=True)
+    ]
     text = (
-        f"**Check.** The work was not fitted to measurements with {model.CHECK} shards. For batches of "
-        f"{model.LARGEST:,} arrivals on {model.CHECK} shards, the model predicts {abs(costs.check):.0%} "
-        f"{'more' if costs.check > 0 else 'less'} time and {abs(costs.traffic_check):.1%} "
-        f"{'more' if costs.traffic_check > 0 else 'less'} traffic than measured."
+        f"**Check.** The work was fitted to one and two shards only. For batches of {model.LARGEST:,} arrivals, the "
+        f"model predicts this much time relative to the measured one: {', '.join(errors)}."
     )
-    return text + (" Regard the table as an order of magnitude." if abs(costs.check) > MAX_ERROR else "")
+    inaccurate = max(map(abs, costs.checks)) > MAX_ERROR
+    return text + (" Regard the table as an order of magnitude." if inaccurate else "")
 
 
-def _describe_fit(costs: model.CostModel, threads: float) -> str:
+def _describe_fit(costs: model.CostModel) -> str:
     return (
-        f"**Fitted values.** A batch of one arrival takes {_time(costs.call)}, plus {_time(costs.shard)} per shard and "
-        f"{_time(costs.pair)} per pair of shards. A large batch needs {costs.calls:.0f} calls, "
-        f"{costs.calls_over_one:.1f} × as many as a single arrival. An arrival takes {1e6 * costs.serial:.1f} µs "
-        f"of the driver, plus {1e6 * costs.serial_per_shard:.2f} µs per shard, and {1e6 * costs.work:.1f} µs of work. "
-        f"If all neighbors were on other shards, exchanging rows would take {1e6 * costs.exchange:.1f} µs and "
-        f"{costs.sent:,.0f} bytes per arrival, with float32 rows. A single shard on two cores is assumed to gain the "
-        f"same as one machine, {threads:.2f} ×."
+        f"**Fitted values.** A call takes {_time(costs.call)}, an exchange {_time(costs.exchange)} plus "
+        f"{_time(costs.message)} per message, and an arrival {1e6 * costs.work:.1f} µs of work. If all neighbors were "
+        f"on other shards, an arrival would take {1e6 * costs.remote:.1f} µs more. A shard with two cores of its own "
+        f"is assumed to gain the same from the second one as a model without shards, {costs.threads:.2f} ×."
     )
 
 
-def _describe_assumptions(costs: model.CostModel) -> str:
-    fast = model.predict(costs, 64, model.BATCHES[-1], gain=4).edges_per_second
-    slow = model.predict(costs, 64, model.BATCHES[-1]).edges_per_second
+def _describe_assumptions() -> str:
     return (
         f"**Assumptions, not measured.** The graph has {model.VERTICES:,} vertices and {model.EDGES:,} edges. Every "
-        "machine has one shard, which works at the speed of one thread (four times this speed would make 64 machines "
-        f"{fast / slow:.2f} × as fast). A machine has {8 * model.LINK / 1e9:.0f} Gbit/s, and a call to another machine "
-        f"takes {1e3 * model.LATENCY:.1f} ms longer. Vertices are distributed evenly, an arrival costs the same as on "
-        "the small graph, and nothing overlaps. Rows are stored and sent as float16; ids are text. The cautious "
-        "estimate attributes all time that two shards did not save to the driver instead of the exchange of rows."
+        f"machine has one shard, two cores and a link of {8 * model.LINK / 1e9:.0f} Gbit/s, and a message takes "
+        f"{1e3 * model.LATENCY:.2f} ms longer between machines. Vertices are distributed evenly, an arrival costs the "
+        "same as on the small graph, and nothing overlaps. Rows are stored and sent as float16; ids are text."
     )
 
 
