@@ -20,8 +20,8 @@ from ripplevec.service.settings import Limits
 
 @pytest.fixture
 def client(service: Any) -> Iterator[ripplevec.Client]:
-    with ripplevec.Client(service.url) as made:
-        yield made
+    with ripplevec.Client(service.url) as client:
+        yield client
 
 
 def test_client_sends_event_times_to_the_model(start: Any) -> None:

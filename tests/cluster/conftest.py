@@ -66,13 +66,13 @@ def random_pair(seed: int, shards: int, vertices: int = 40, edges: int = 90, **p
 
 @pytest.fixture(scope="session")
 def new_cluster() -> Callable[..., ClusterEngine]:
-    """`make_cluster`."""
+    """Return `make_cluster`."""
     return make_cluster
 
 
 @pytest.fixture(scope="session")
 def graph_pair() -> Callable[..., GraphPair]:
-    """`random_pair`."""
+    """Return `random_pair`."""
     return random_pair
 
 
@@ -155,19 +155,19 @@ def equal_changes(first: Changes, second: Changes) -> bool:
 
 @pytest.fixture(scope="session")
 def new_models() -> Any:
-    """`make_models`."""
+    """Return `make_models`."""
     return make_models
 
 
 @pytest.fixture(scope="session")
 def stream_of() -> Any:
-    """`Stream`."""
+    """Return the class `Stream`."""
     return Stream
 
 
 @pytest.fixture(scope="session")
 def changes_equal() -> Any:
-    """`equal_changes`."""
+    """Return `equal_changes`."""
     return equal_changes
 
 
@@ -193,7 +193,7 @@ def grown_models() -> Any:
 
 @pytest.fixture(autouse=True)
 def ignore_self_loop_warnings() -> Iterator[None]:
-    """Every stream here has self-loops."""
+    """Ignore warnings about self-loops, which every stream here has."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SelfLoopWarning)
         yield

@@ -221,8 +221,8 @@ def test_failed_anchor_leaves_state_unchanged(new_cluster: Any, monkeypatch: pyt
         patch.setattr("ripplevec.cluster.shard_operator.ShardOperator.transform_columns", fail)
         with pytest.raises(MemoryError, match="no room for rows"):
             cluster.anchor()
-    for shard, then in zip(shards, before, strict=True):
-        assert np.array_equal(shard.graph.adjacency.links.neighbor, then)
+    for shard, neighbors in zip(shards, before, strict=True):
+        assert np.array_equal(shard.graph.adjacency.links.neighbor, neighbors)
     assert cluster.digest() == digest
     single.anchor()
     cluster.anchor()

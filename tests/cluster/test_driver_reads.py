@@ -51,7 +51,7 @@ def test_export_graph_matches_single_machine(models: tuple[Embedder, Embedder]) 
     single, sharded = map(export_graph, models)
     assert (single.ids, single.directed) == (sharded.ids, sharded.directed)
     assert np.array_equal(single.vectors, sharded.vectors)
-    edges = [sorted(zip(held.src, held.dst, held.weight, strict=True)) for held in (single, sharded)]
+    edges = [sorted(zip(exported.src, exported.dst, exported.weight, strict=True)) for exported in (single, sharded)]
     assert edges[0] == edges[1]
     assert edges[0]
 
@@ -69,8 +69,8 @@ def test_vertex_properties_match_single_machine(models: tuple[Embedder, Embedder
     column = id_column(single.ids)
     rows = [model.engine.find_rows(column) for model in models]
     assert np.array_equal(single.engine.placed(rows[0]), sharded.engine.placed(rows[1]))
-    early = [model.engine.ids_of(model.engine.rows_by_arrival(lambda number: number % 2 == 0)) for model in models]
-    assert early[0] == early[1]
+    even = [model.engine.ids_of(model.engine.rows_by_arrival(lambda number: number % 2 == 0)) for model in models]
+    assert even[0] == even[1]
     assert single.engine.count_connected() == sharded.engine.count_connected()
     assert len(sharded.engine.empty_changes(3)) == 0
     assert sharded.engine.empty_changes(3).vectors.shape == single.engine.empty_changes(3).vectors.shape
@@ -82,10 +82,10 @@ def test_preview_matches_single_machine(grown_models: Any, duplicates: str, stor
     single, sharded = grown_models(duplicates=duplicates, storage=storage)
     rng = np.random.default_rng(1)
     for size in (0, 1, 2, 5, 30):
-        around = [single.ids[place] for place in rng.integers(0, len(single), size)]
+        neighbors = [single.ids[position] for position in rng.integers(0, len(single), size)]
         weights = rng.uniform(0.1, 3, size)
-        assert np.array_equal(single.preview(around), sharded.preview(around))
-        assert np.array_equal(single.preview(around, weights), sharded.preview(around, weights))
+        assert np.array_equal(single.preview(neighbors), sharded.preview(neighbors))
+        assert np.array_equal(single.preview(neighbors, weights), sharded.preview(neighbors, weights))
     before = sharded.digest()
     sharded.preview(single.ids)
     assert sharded.digest() == before
@@ -166,12 +166,14 @@ def test_digest_fetches_rows_in_small_blocks(grown_models: Any, monkeypatch: pyt
     expected, engine = single.digest(), sharded.engine
     monkeypatch.setattr(digest, "HASH_BLOCK_ROWS", 7)
     assert single.digest() == expected
-    brought: list[int] = []
+    block_sizes: list[int] = []
     monkeypatch.setattr(
-        type(engine), "row_values", lambda self, rows, what: brought.append(rows.size) or self.read_rows(rows, what)
+        type(engine),
+        "row_values",
+        lambda self, rows, attribute: block_sizes.append(rows.size) or self.read_rows(rows, attribute),
     )
     assert sharded.digest() == expected
-    assert max(brought) == 7
+    assert max(block_sizes) == 7
 
 
 def test_scatter_parts_puts_entries_at_their_positions() -> None:
@@ -189,9 +191,9 @@ def test_read_edges_and_read_rows_match_single_machine(grown_models: Any, shards
     assert sharded.ids_of(sharded.read_edges(sharded_rows, "code")) == single.ids_of(
         links.neighbor[slots].astype(np.int64)
     )
-    for what in ("weight", "outgoing", "incoming"):
-        assert np.array_equal(sharded.read_edges(sharded_rows, what), getattr(links, what)[slots])
-    for what in ("strength", "in_strength", "degree"):
-        assert np.array_equal(sharded.read_rows(sharded_rows, what), getattr(links, what)[single_rows])
+    for attribute in ("weight", "outgoing", "incoming"):
+        assert np.array_equal(sharded.read_edges(sharded_rows, attribute), getattr(links, attribute)[slots])
+    for attribute in ("strength", "in_strength", "degree"):
+        assert np.array_equal(sharded.read_rows(sharded_rows, attribute), getattr(links, attribute)[single_rows])
     assert sharded.read_edges(sharded_rows[:0], "weight").shape == (0,)
     assert sharded.read_rows(sharded_rows[:0], "vectors").shape == (0, 4)

@@ -87,7 +87,7 @@ def test_halo_after_clear_leaves_shard_unchanged(shards: list[Shard], with_place
             _ = 1 / 0
         halo.clear()
         assert all(map(np.array_equal, before, shard_columns(shard)))
-        assert shard.find_faults() == ""
+        assert shard.find_fault() == ""
 
 
 def test_prefetched_halo_stores_pushed_rows_and_ignores_others(shards: list[Shard]) -> None:

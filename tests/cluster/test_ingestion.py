@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplevec.batch import Batch, Op, id_column, ids_to_list
-from ripplevec.cluster.ingestion import BatchPart, VertexRemoval, split_batch_for_shards
+from ripplevec.cluster.ingestion import BatchSlice, VertexRemoval, split_batch_for_shards
 from ripplevec.cluster.routing import assign_shards
 
 OPERATIONS = st.lists(st.sampled_from([Op.ADD, Op.ADD, Op.ADD, Op.REMOVE, Op.VERTEX, Op.REMOVE_VERTEX]), max_size=20)
@@ -23,16 +23,16 @@ def test_parts_of_all_shards_together_are_the_batch(op: list[Op], shards: int) -
     batch = Batch.of(
         ids, np.where(np.isin(op, [Op.VERTEX, Op.REMOVE_VERTEX]), ids, ids + 100), op=np.array(op, np.int8)
     )
-    steps = split_batch_for_shards(batch, shards)
-    assert len({len(of_shard) for of_shard in steps}) == 1
+    parts_by_shard = split_batch_for_shards(batch, shards)
+    assert len({len(parts) for parts in parts_by_shard}) == 1
     restored: list[int] = []
-    for parts in zip(*steps, strict=True):
+    for parts in zip(*parts_by_shard, strict=True):
         if isinstance(parts[0], VertexRemoval):
             assert len({int(ids_to_list(part.id)[0]) for part in parts}) == 1  # type: ignore[union-attr]
             restored += ids_to_list(parts[0].id)  # type: ignore[arg-type]
         else:
             for part in parts:
-                assert isinstance(part, BatchPart)
+                assert isinstance(part, BatchSlice)
                 assert part.first == (ids_to_list(part.batch.src)[0] if len(part.batch) else part.first)
                 restored += ids_to_list(part.batch.src)  # type: ignore[arg-type]
     assert restored == ids.tolist()

@@ -1,4 +1,4 @@
-"""Tests of the shard kernels foundst plain Python references."""
+"""Tests of the shard kernels against plain Python references."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def test_collect_slots_remote_only_matches_reference(seed: int, limit: int) -> N
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 2**40) | st.integers(0, 5), max_size=60))
 def test_index_distinct_numbers_by_first_occurrence(codes: list[int]) -> None:
-    place, distinct, table = kernels.index_distinct(np.array(codes, np.int64))
+    index, distinct, table = kernels.index_distinct(np.array(codes, np.int64))
     first = list(dict.fromkeys(codes))
     assert distinct.tolist() == first
-    assert place.tolist() == [first.index(code) for code in codes]
+    assert index.tolist() == [first.index(code) for code in codes]
     requested = np.array([*codes[::2], 2**41, -7, 3], np.int64)
     found = np.empty(requested.size, np.int64)
     kernels.lookup_indices(requested, table, distinct, found)
@@ -141,14 +141,14 @@ def test_drop_neighbor_from_matches_reference(seed: int, directed: bool, other: 
     adjacency = random_adjacency(seed, directed=directed)
     before, strength = neighbor_dicts(adjacency), adjacency.links.strength[:ROWS].copy()
     rows = np.array([row for row in range(ROWS) if other in before[row]], np.int64)
-    chance = np.empty(rows.size)
-    kernels.drop_neighbor_from(adjacency.links, rows, other, chance, directed)
+    shares = np.empty(rows.size)
+    kernels.drop_neighbor_from(adjacency.links, rows, other, shares, directed)
     assert neighbor_dicts(adjacency) == [
         {name: weights for name, weights in neighbors.items() if name != other} for neighbors in before
     ]
-    for row, share in zip(rows.tolist(), chance.tolist(), strict=True):
-        away, back = before[row][other]
-        assert share == pytest.approx((away + back if directed else away) / strength[row])
+    for row, share in zip(rows.tolist(), shares.tolist(), strict=True):
+        outgoing, incoming = before[row][other]
+        assert share == pytest.approx((outgoing + incoming if directed else outgoing) / strength[row])
     adjacency.check(whole=False)
 
 
@@ -176,8 +176,8 @@ def test_schedule_waves_admits_after_earlier_neighbors(
 @given(pairs=PAIRS, shards=st.integers(1, 4))
 def test_route_endpoints_groups_by_shard_in_order(pairs: list[tuple[int, int]], shards: int) -> None:
     codes = np.array(pairs, np.int64).reshape(-1, 2)
-    numbers, end_of, out = codes + 100, np.empty(codes.size, np.int64), np.empty((codes.size, 4), np.int64)
-    begin = kernels.route_endpoints(codes, numbers, shards, end_of, out).tolist()
+    numbers, origin, out = codes + 100, np.empty(codes.size, np.int64), np.empty((codes.size, 4), np.int64)
+    begin = kernels.route_endpoints(codes, numbers, shards, origin, out).tolist()
     assert begin[0] == 0
     assert begin[-1] == codes.size
     for shard in range(shards):
@@ -188,7 +188,7 @@ def test_route_endpoints_groups_by_shard_in_order(pairs: list[tuple[int, int]], 
                     neighbor = other // shards if other % shards == shard else -1 - other
                     expected.append([2 * i + end, code // shards, neighbor, code + 100, other + 100])
         part = slice(begin[shard], begin[shard + 1])
-        assert np.column_stack([end_of[part], out[part]]).tolist() == expected
+        assert np.column_stack([origin[part], out[part]]).tolist() == expected
 
 
 @settings(max_examples=50)

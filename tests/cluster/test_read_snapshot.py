@@ -1,4 +1,4 @@
-"""Tests of read snapshots: a read during a long change sees the state before it."""
+"""Tests of read snapshots: a read during a long update sees the state before the update."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_reads_during_anchor_see_previous_batch(monkeypatch: pytest.MonkeyPatch)
     original_anchor = Shard.anchor
 
     def read_during_anchor(shard: Shard, **arguments: Any) -> Any:
-        moved = original_anchor(shard, **arguments)
+        summary = original_anchor(shard, **arguments)
         if shard.index:
-            return moved
+            return summary
         reader = threading.Thread(target=lambda: states.append(read_state(model)), daemon=True)
         reader.start()
         reader.join(30)
-        return moved
+        return summary
 
     monkeypatch.setattr(Shard, "anchor", read_during_anchor)
     for sequence, batch in enumerate(BATCHES):
@@ -63,7 +63,7 @@ def test_reads_during_anchor_see_previous_batch(monkeypatch: pytest.MonkeyPatch)
     assert model.digest() == reference_model.digest()
 
 
-def test_snapshots_on_shards_are_dropped_after_the_change() -> None:
+def test_snapshots_on_shards_are_dropped_after_the_update() -> None:
     model = LocalShardsEmbedder(**PARAMETERS)
     model.fit(BATCHES[0])
     model.anchor()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ripplevec.cluster.routing import merge_id_columns, split_positions, split_rows
+from ripplevec.cluster.routing import scatter_id_columns, split_positions, split_rows
 
 
 @settings(max_examples=50)
@@ -28,14 +28,14 @@ def test_split_rows_decodes_row_codes() -> None:
     assert [part.tolist() for part in split_rows(codes, 3)] == [[1, 3, 0], [2, 1], []]
 
 
-def test_merge_id_columns_puts_ids_at_their_positions() -> None:
+def test_scatter_id_columns_puts_ids_at_their_positions() -> None:
     positions = [np.array([2, 0]), np.empty(0, np.int64), np.array([1])]
-    integers = merge_id_columns([np.array([7, 8]), np.empty(0, np.int64), np.array([9])], positions)
+    integers = scatter_id_columns([np.array([7, 8]), np.empty(0, np.int64), np.array([9])], positions)
     assert isinstance(integers, np.ndarray)
     assert integers.tolist() == [8, 9, 7]
-    text = merge_id_columns([pa.array(["a", "b"]), np.empty(0, np.int64), pa.array(["c"])], positions)
+    text = scatter_id_columns([pa.array(["a", "b"]), np.empty(0, np.int64), pa.array(["c"])], positions)
     assert isinstance(text, pa.Array)
     assert text.to_pylist() == ["b", "c", "a"]
-    mixed = merge_id_columns([np.array([7, 8]), np.empty(0, np.int64), pa.array(["c"])], positions)
+    mixed = scatter_id_columns([np.array([7, 8]), np.empty(0, np.int64), pa.array(["c"])], positions)
     assert mixed == [8, "c", 7]
-    assert len(merge_id_columns([], [])) == 0
+    assert len(scatter_id_columns([], [])) == 0

@@ -1,4 +1,4 @@
-"""Tests of a shard: snapshots, assignments, traffic, and the vectors that a batch changed."""
+"""Tests of a shard: read snapshots, vectors set by the driver, traffic, and the vectors that a batch changed."""
 
 from __future__ import annotations
 
@@ -33,9 +33,11 @@ def test_snapshot_after_a_batch_still_has_the_old_state(cluster: ClusterEngine) 
     cluster.apply(Batch.from_any([("new", 0), ("new", 1), (0, 20)]))
     for shard, vectors in zip(shards, before, strict=True):
         rows = np.arange(len(vectors))
-        arguments: dict[str, Any] = {"snapshot": 7, "read": "read_rows", "constants": {"what": "vectors"}}
+        arguments: dict[str, Any] = {"snapshot": 7, "read_method": "read_rows", "constants": {"attribute": "vectors"}}
         assert np.array_equal(shard.query_read_snapshot(rows, **arguments), vectors)
-    total = sum(shard.query_read_snapshot(snapshot=7, read="sizes", constants={})["vertices"] for shard in shards)
+    total = sum(
+        shard.query_read_snapshot(snapshot=7, read_method="sizes", constants={})["vertices"] for shard in shards
+    )
     assert (total, len(cluster)) == (40, 41)
 
 
@@ -44,7 +46,7 @@ def test_query_of_dropped_snapshot_reports_that_it_is_gone(cluster: ClusterEngin
     shard.create_read_snapshot(1)
     shard.drop_read_snapshot(1)
     shard.drop_read_snapshot(1)
-    assert shard.query_read_snapshot(snapshot=1, read="sizes", constants={}) == SNAPSHOT_GONE
+    assert shard.query_read_snapshot(snapshot=1, read_method="sizes", constants={}) == SNAPSHOT_GONE
 
 
 def test_set_vectors_places_only_rows_with_edges(new_cluster: Any) -> None:
@@ -76,7 +78,7 @@ def test_batch_leaves_no_recorded_changes_and_no_halo(cluster: ClusterEngine) ->
         rows = shard.graph.row_count
         assert (shard.graph.arrival[rows:] == -1).all()
         assert not shard.store.placed[rows:].any()
-        assert shard.find_faults() == ""
+        assert shard.find_fault() == ""
 
 
 @pytest.mark.parametrize("limit", [0, 1 << 20])

@@ -23,8 +23,8 @@ def local_operator(pair: Any, tau: float) -> Operator:
     return Operator(pair.one.engine.graph.adjacency, pair.vertices, tau)
 
 
-def put(graph: ShardedAdjacency, block: NDArray[Any]) -> NDArray[Any]:
-    """Return the rows of a block, given by arrival number, that are on one shard."""
+def to_shard_matrix(graph: ShardedAdjacency, block: NDArray[Any]) -> NDArray[Any]:
+    """Return the matrix of one shard, filled from a block whose rows are in order of arrival."""
     rows, numbers = graph.shard.list_rows()
     matrix = graph.zeros(block.shape[1], block.dtype)
     matrix[rows] = block[numbers]
@@ -37,7 +37,7 @@ def run_on_shards(pair: Any, tau: float, blocks: list[NDArray[Any]], program: An
     def run(shard: Shard) -> Any:
         graph = ShardedAdjacency(shard)
         with graph.mapped():
-            result, matrices = program(graph.operator(tau), *(put(graph, block) for block in blocks))
+            result, matrices = program(graph.operator(tau), *(to_shard_matrix(graph, block) for block in blocks))
         rows, numbers = shard.list_rows()
         return result, numbers, [matrix[rows] for matrix in matrices]
 
@@ -127,16 +127,16 @@ def test_noise_is_independent_of_shard_count(
     assert not np.array_equal(first, second)
 
 
-@pytest.mark.parametrize("room", [operators.WORKSPACE_BYTES, 0])
+@pytest.mark.parametrize("workspace_bytes", [operators.WORKSPACE_BYTES, 0])
 def test_chebyshev_filter_and_ritz_values_match_single_machine(
-    graph_pair: Any, monkeypatch: pytest.MonkeyPatch, room: int
+    graph_pair: Any, monkeypatch: pytest.MonkeyPatch, workspace_bytes: int
 ) -> None:
     def program(operator: Operator, block: Any) -> Any:
         operator.deflate(block)
         apply_chebyshev_filter(operator, block, -1.0, 0.1, 5)
         return [rayleigh_ritz(operator, block)], [block]
 
-    monkeypatch.setattr(operators, "WORKSPACE_BYTES", room)  # without room, 16 columns at a time
+    monkeypatch.setattr(operators, "WORKSPACE_BYTES", workspace_bytes)  # with 0 bytes, 16 columns at a time
     pair, block = graph_pair(2, 3, 60, 300), np.random.default_rng(0).standard_normal((60, 20))
     one = local_operator(pair, 2.0)
     one.clear_unusable_rows(block)

@@ -109,7 +109,7 @@ def test_error_on_one_shard_stops_all(start: Any, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("shards", [1, 2, 4])
-def test_result_counts_edges_like_a_plain_set(new_cluster: Any, shards: int) -> None:
+def test_edge_count_after_batches_matches_a_plain_set(new_cluster: Any, shards: int) -> None:
     cluster, edges = new_cluster(shards), {frozenset(edge) for edge in RING}
     cluster.start(Batch.from_any(RING))
     rng = np.random.default_rng(0)

@@ -68,15 +68,15 @@ def test_state_has_plain_arrays_per_shard(grown_models: Any) -> None:
     assert not any(name.startswith("shard2_") for name in state)
 
 
-def test_copy_is_unaffected_by_later_batches(new_models: Any, grown_models: Any) -> None:
+def test_snapshot_is_unaffected_by_later_batches(new_models: Any, grown_models: Any) -> None:
     _, saved = grown_models()
-    copy, digest, sequence = saved.engine.snapshot(), saved.digest(), saved.sequence
+    snapshot, digest, sequence = saved.engine.snapshot(), saved.digest(), saved.sequence
     for batch in NEXT:
         saved.partial_fit(batch)
-    assert (copy.sequence, copy.digest()) == (sequence, digest)
+    assert (snapshot.sequence, snapshot.digest()) == (sequence, digest)
     assert saved.digest() != digest
     _, sharded = new_models(3)
-    sharded.engine.restore(copy.state())
+    sharded.engine.restore(snapshot.state())
     assert (sharded.sequence, sharded.digest()) == (sequence, digest)
 
 
@@ -98,7 +98,7 @@ def test_saved_and_copied_models_have_equal_digests(grown_models: Any, tmp_path:
 
 
 def test_restored_model_warns_about_self_loops_again(new_models: Any, grown_models: Any) -> None:
-    """As on one machine, it is not saved whether a warning was given."""
+    """As on one machine, the saved state does not record whether a warning was given."""
     for model, fresh in zip(grown_models(), new_models(3), strict=True):
         fresh.engine.restore(model.engine.state())
         fresh.partial_fit([(0, 1)])
@@ -106,7 +106,7 @@ def test_restored_model_warns_about_self_loops_again(new_models: Any, grown_mode
             fresh.partial_fit([(1, 1)])
 
 
-def test_copy_can_be_written_as_snapshot(new_models: Any, grown_models: Any, tmp_path: Path) -> None:
+def test_snapshot_can_be_written_and_restored(new_models: Any, grown_models: Any, tmp_path: Path) -> None:
     _, saved = grown_models()
     snapshots = SnapshotStore(tmp_path)
     snapshots.write(saved.engine.snapshot())

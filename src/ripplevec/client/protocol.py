@@ -107,7 +107,7 @@ class BatchChanges:
 
 
 def add_vertex(vertex: Id, neighbors: IdsLike, weights: Weights, key: str | None, time: float | None = None) -> Call:
-    """Add a vertex with its edges."""
+    """Return the request that adds a vertex with its edges."""
     arrival: dict[str, Any] = {"id": vertex, "neighbors": _list_ids(neighbors, "neighbors")}
     if weights is not None:
         arrival["weights"] = list(weights)
@@ -122,7 +122,7 @@ def _list_ids(values: IdsLike, name: str = "ids") -> list[Id]:
 
 
 def add_edges(edges: EdgeListLike, key: str | None) -> Call:
-    """Add edges, in any form that `Embedder.fit` accepts."""
+    """Return the request that adds edges, given in any form that `Embedder.fit` accepts."""
     batch = Batch.from_any(edges)
     if batch.op is not None:
         raise InvalidValueError.of(
@@ -137,55 +137,55 @@ def add_edges(edges: EdgeListLike, key: str | None) -> Call:
 
 
 def remove_edges(edges: Iterable[Sequence[Id]], key: str | None) -> Call:
-    """Remove edges."""
+    """Return the request that removes edges."""
     return Call("DELETE", "/v1/edges", {"key": key or new_key(), "edges": [list(edge)[:2] for edge in edges]})
 
 
 def remove_vertices(vertices: Iterable[Id], key: str | None) -> Call:
-    """Remove vertices with all their edges."""
+    """Return the request that removes vertices with all their edges."""
     return Call("DELETE", "/v1/vertices", {"key": key or new_key(), "ids": _list_ids(vertices)})
 
 
 def vectors(ids: Iterable[Id]) -> Call:
-    """Get the vectors of vertices."""
+    """Return the request for the vectors of vertices."""
     return Call("POST", "/v1/vectors", {"ids": _list_ids(ids)})
 
 
 def nearest(vertex: Id | Sequence[float] | Vector, k: int) -> Call:
-    """Get the nearest vertices of a vertex or a vector."""
+    """Return the request for the nearest vertices of a vertex or a vector."""
     if isinstance(vertex, int | str):
         kind = "text" if isinstance(vertex, str) else "integer"
         return Call("GET", f"{vertex_path(vertex)}/nearest", query={"k": k, "kind": kind})
     return Call("POST", "/v1/nearest", {"vector": np.asarray(vertex, np.float64).tolist(), "k": k})
 
 
-def vertex(name: Id) -> Call:
-    """Get a vertex: vector, degree, age and label."""
-    return Call("GET", vertex_path(name), query={"kind": "text" if isinstance(name, str) else "integer"})
+def vertex(vertex_id: Id) -> Call:
+    """Return the request for a vertex: vector, degree, age and label."""
+    return Call("GET", vertex_path(vertex_id), query={"kind": "text" if isinstance(vertex_id, str) else "integer"})
 
 
 def preview(neighbors: IdsLike, weights: Weights) -> Call:
-    """Get the vector that a new vertex with these neighbors would receive."""
+    """Return the request for the vector that a new vertex with these neighbors would receive."""
     body = {"neighbors": _list_ids(neighbors, "neighbors"), "weights": None if weights is None else [*weights]}
     return Call("POST", "/v1/preview", body)
 
 
 def put_labels(labels: Mapping[Id, str | None]) -> Call:
-    """Set labels."""
+    """Return the request that sets labels."""
     return Call("PUT", "/v1/labels", {"labels": list(labels.items())})
 
 
 def stats(digest: bool, full: bool) -> Call:
-    """Get the statistics of the service."""
+    """Return the request for the statistics of the service."""
     return Call("GET", "/v1/stats", query={"digest": digest, "full": full})
 
 
 def vertex_path(vertex: Id) -> str:
     """Return the URL path of a vertex."""
-    part = quote(str(vertex), safe="")
-    if part in (".", ".."):  # a URL parser would resolve them as relative paths
-        part = part.replace(".", "%2E")
-    return f"/v1/vertices/{part}"
+    segment = quote(str(vertex), safe="")
+    if segment in (".", ".."):  # a URL parser would resolve them as relative paths
+        segment = segment.replace(".", "%2E")
+    return f"/v1/vertices/{segment}"
 
 
 def new_key() -> str:
@@ -207,8 +207,8 @@ def error_of(response: httpx.Response) -> ServiceError:
     except (ValueError, KeyError, TypeError):
         reason = response.reason_phrase
     error_class = {404: NotFoundError, 410: TooOldError}.get(response.status_code, ServiceError)
-    requested = response.headers.get("retry-after", "")
-    return error_class(response.status_code, reason, float(requested) if requested.isdigit() else 0.0)
+    retry_after = response.headers.get("retry-after", "")
+    return error_class(response.status_code, reason, float(retry_after) if retry_after.isdigit() else 0.0)
 
 
 def parse_vectors(body: Mapping[str, Any]) -> Vector:

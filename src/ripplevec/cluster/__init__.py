@@ -1,4 +1,4 @@
-"""Models on several machines: vertices are distributed over shards, which apply every batch in common steps."""
+"""Models on several machines: vertices are distributed over shards, which apply every batch together."""
 
 from ripplevec.cluster.sharded_embedder import Sharded, ShardedEmbedder
 

@@ -22,9 +22,9 @@ _HIGH = 32  # the id table of a shard uses the low bits of the hash, so the shar
 
 
 @njit(cache=True, nogil=True)
-def hash_to_shards(names: EncodedIds, shards: int, owners: NDArray[np.int64]) -> None:
+def hash_to_shards(ids: EncodedIds, shards: int, owners: NDArray[np.int64]) -> None:
     """Write the shard of every id to `owners`: a hash that is the same on every machine."""
-    keys, ends, data = names
+    keys, ends, data = ids
     for i in range(owners.size):
         tag = compute_tag(keys[i], ends[i] if ends.size else INTEGER, data)
         owners[i] = (home_slot(tag, _ALL_BITS) >> _HIGH) % shards

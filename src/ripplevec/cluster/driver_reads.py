@@ -16,7 +16,7 @@ from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, tak
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.cluster.gather import GatheredState
 from ripplevec.cluster.ingestion import NO_ROWS
-from ripplevec.cluster.routing import assign_shards, merge_id_columns, split_positions
+from ripplevec.cluster.routing import assign_shards, scatter_id_columns, split_positions
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.counters import EngineCounters
 from ripplevec.engine.digest import compute_digest
@@ -53,13 +53,13 @@ class ShardQueries:
         positions = self._positions_by_shard(rows)
         return self.query(method, *self._split_columns(positions, rows, *columns), **constants), positions
 
-    def read_rows(self, rows: RowArray, what: str) -> NDArray[Any]:
-        """Return one property of each row; see `ShardGraph.read_rows` for `what`."""
-        return scatter_parts(*self.query_rows("read_rows", rows, what=what))
+    def read_rows(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return one attribute of each row; see `ShardGraph.read_rows` for `attribute`."""
+        return scatter_parts(*self.query_rows("read_rows", rows, attribute=attribute))
 
-    def read_edges(self, rows: RowArray, what: str) -> NDArray[Any]:
-        """Return one property of all edges of rows, row by row; see `ShardGraph.read_edges` for `what`."""
-        results, positions = self.query_rows("read_edges", rows, what=what)
+    def read_edges(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return one attribute of all edges of rows, row by row; see `ShardGraph.read_edges`."""
+        results, positions = self.query_rows("read_edges", rows, attribute=attribute)
         degree = scatter_parts([degrees for degrees, _ in results], positions)
         begin = np.cumsum(degree) - degree
         targets = [_concatenate_ranges(begin[part], result[0]) for part, result in zip(positions, results, strict=True)]
@@ -201,7 +201,7 @@ class DriverReads(ShardQueries, EngineCounters):
     def id_column_of(self, rows: RowArray) -> IdColumn:
         """Return the ids of rows as a column."""
         results, positions = self.query_rows("read_ids", rows)
-        return merge_id_columns(results, positions)
+        return scatter_id_columns(results, positions)
 
     def ids_of(self, rows: RowArray) -> list[Id]:
         """Return the ids of rows as plain ints and strings."""
@@ -224,7 +224,7 @@ class DriverReads(ShardQueries, EngineCounters):
     def vertex_info(self, row: int) -> VertexInfo:
         """Return the properties of one vertex."""
         arrival, degree, strength, placed = (
-            self.read_rows(np.array([row]), what)[0] for what in ("arrival", "degree", "strength", "placed")
+            self.read_rows(np.array([row]), attribute)[0] for attribute in ("arrival", "degree", "strength", "placed")
         )
         return VertexInfo(int(arrival), int(degree), float(strength), bool(placed))
 
@@ -285,13 +285,13 @@ class DriverReads(ShardQueries, EngineCounters):
     # ------------------------------------------------------------------ changes of a batch
 
     def build_changes(self, outcome: BatchOutcome) -> Changes:
-        """Return the changes of the last anchor; the vectors stay in the object store until they are read."""
+        """Return the changes of a batch; copies of the vectors stay in the object store until they are read."""
         arrival = self.arrival_numbers(outcome.moved)
         order = np.argsort(arrival, kind="stable")
         rows, to_served = outcome.moved[order], self.rule.served_transform()
         positions = self._positions_by_shard(rows)
         (requested,) = self._split_columns(positions, rows)
-        results = self.submit("read_rows", requested, what="vectors")
+        results = self.submit("read_rows", requested, attribute="vectors")
 
         def fetch_served(references: Any) -> NDArray[np.float32]:
             return to_served(scatter_parts(self.transport.get(list(references)), positions))
@@ -356,7 +356,7 @@ class DriverReads(ShardQueries, EngineCounters):
 
     def _find_faults(self) -> dict[str, bool]:
         """Return, for each possible fault, whether it is present."""
-        faults, mismatches = self.query("find_faults"), self.transport.run("find_mismatched_shards")
+        faults, mismatches = self.query("find_fault"), self.transport.run("find_mismatched_shards")
         sizes = self.sizes()
         numbers = np.concatenate([numbers for _, numbers in self.query("list_rows")])
         endpoints_per_edge = 1 if self.parameters.directed else 2

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
-from ripplevec.cluster.checkpoint import ClusterSnapshot, gather_state, read_counters, split_state
 from ripplevec.cluster.driver_reads import DriverReads
 from ripplevec.cluster.gather import gather_graph
 from ripplevec.cluster.ingestion import split_batch_for_shards
@@ -28,6 +27,7 @@ from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.read_snapshot import ReadSnapshot
 from ripplevec.cluster.routing import join_id_columns
 from ripplevec.cluster.shard import AnchorSummary, MovedRows, ShardSummary, TooSmallError
+from ripplevec.cluster.state_arrays import ClusterSnapshot, gather_state, read_counters, split_state
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.state_validation import check_shards
 from ripplevec.errors import SelfLoopWarning
@@ -48,7 +48,7 @@ MAX_DRIVER_START_EDGES = 4_000_000
 
 @dataclass(frozen=True)
 class RemoteVectors:
-    """Vectors that a batch changed, of which the shards keep large ones as long as this object exists."""
+    """The vectors that a batch changed; the shards keep those that are not in `moved` as long as this object exists."""
 
     sequence: int
     moved: list[MovedRows]
@@ -131,17 +131,17 @@ class ClusterEngine(DriverReads):
         if corrected is not None:
             moved = np.union1d(moved, corrected)
         if not self.edges:
-            self.rule.reset(cast(Any, None))
+            self.rule.reset(cast(Any, None))  # rule `ripple` does not use the vector store here
             self._broadcast_coordinates()
         return BatchOutcome(moved, first_new, removed, self.anchors > anchors_before)
 
     def _update(self, batch: Batch) -> tuple[RowArray, list[Id], int]:
         """Update graph and vectors; return rows that may have moved, removed ids, and the number of changed edges."""
-        shards, steps = self.transport.size, split_batch_for_shards(batch, self.transport.size)
+        shards, parts = self.transport.size, split_batch_for_shards(batch, self.transport.size)
         removals: RowArray = np.flatnonzero(False if batch.op is None else batch.op == Op.REMOVE_VERTEX)
         context = {"next_arrival": self.next_arrival, "sequence": self.sequence + 1, "ready": self.ready}
         unused, self._unused_changes[:] = tuple(self._unused_changes), []
-        summaries: list[ShardSummary] = self.transport.run("apply_batch", steps, **context, unused_changes=unused)
+        summaries: list[ShardSummary] = self.transport.run("apply_batch", parts, **context, unused_changes=unused)
         self._vertices += summaries[0].next_arrival - self.next_arrival - len(removals)
         self.next_arrival = summaries[0].next_arrival
         self.loops += sum(summary.loops for summary in summaries)
@@ -161,8 +161,8 @@ class ClusterEngine(DriverReads):
         to_served, remote = self.rule.served_transform(), RemoteVectors(self.sequence, self._moved_rows)
         weakref.finalize(remote, self._unused_changes.append, self.sequence).atexit = False
 
-        def fetch_served(vectors: Any) -> NDArray[np.float32]:
-            return to_served(np.concatenate(self.fetch_changed_vectors(vectors))[order])
+        def fetch_served(remote_vectors: Any) -> NDArray[np.float32]:
+            return to_served(np.concatenate(self.fetch_changed_vectors(remote_vectors))[order])
 
         return Changes(
             take_ids(join_id_columns([part.ids for part in self._moved_rows]), order),
@@ -183,7 +183,9 @@ class ClusterEngine(DriverReads):
             kept if part.vectors is None else part.vectors for part, kept in zip(remote.moved, on_shards, strict=True)
         ]
         if any(part is None for part in vectors):
-            raise ShardLostError(f"Changed vectors of batch {remote.sequence:,} are lost with a shard.")
+            raise ShardLostError(
+                f"Changed vectors of batch {remote.sequence:,} were lost with a shard. Read the current vectors."
+            )
         return vectors
 
     def _find_absent(self, removed: list[Id]) -> list[Id]:
@@ -252,7 +254,7 @@ class ClusterEngine(DriverReads):
 
     def _broadcast_coordinates(self) -> None:
         """Send the coordinates to all shards."""
-        self.query("set_coordinates", learned=self.rule.state())
+        self.query("set_coordinates", state=self.rule.state())
 
     # ------------------------------------------------------------------ saved state
 

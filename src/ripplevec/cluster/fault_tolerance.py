@@ -19,10 +19,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ripplevec.cluster.checkpoint import lazy_state
 from ripplevec.cluster.engine import ClusterEngine, RemoteVectors, Result
 from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.read_snapshot import RECOVERING
+from ripplevec.cluster.state_arrays import lazy_state
 from ripplevec.cluster.transport import Transport
 from ripplevec.parameters import Parameters
 from ripplevec.util.checked_directory import read_arrays, write_arrays
@@ -87,7 +87,7 @@ class FaultTolerantEngine(ClusterEngine):
         return self._read(partial(super().query, method, *columns, **constants))
 
     def submit(self, method: str, *columns: Any, **constants: Any) -> list[Any]:
-        """Call a method on every shard without waiting; a lost shard may be noticed only when results are resolved."""
+        """Call a method on every shard and wait; a lost shard may be noticed only when the results are resolved."""
         return self._read(partial(super().submit, method, *columns, **constants))
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -104,7 +104,7 @@ class FaultTolerantEngine(ClusterEngine):
             return super().fetch_changed_vectors(remote)
         except ShardLostError:
             if self._is_idle_at(remote.sequence):
-                vectors = self.query("read_rows", [part.rows for part in remote.moved], what="vectors")
+                vectors = self.query("read_rows", [part.rows for part in remote.moved], attribute="vectors")
                 if self._is_idle_at(remote.sequence):
                     return vectors
             raise

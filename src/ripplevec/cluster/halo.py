@@ -111,8 +111,7 @@ def pack_rows(store: VectorStore, rows: RowArray, *, with_placed: bool = False) 
     source = store.kernel_array
     trailing = -(-rows.size // (source.shape[1] * source.itemsize)) if with_placed else 0
     part = np.empty((rows.size + trailing, source.shape[1]), source.dtype)
-    # Arrays from other processes are read-only; without the copy, the kernel would be compiled for these as well.
-    kernels.gather_rows(source, np.array(rows), part)
+    kernels.gather_rows(source, rows, part)
     if trailing:
         _trailing_bytes(part, rows.size)[:] = store.placed[rows]
     return part

@@ -1,7 +1,7 @@
 """The graph update of a batch on shards: all shards run it together, and none of them sees the whole batch.
 
-Each shard begins with a slice of the batch and finds out which shard owns each endpoint. The owners give rows to new
-ids, and all shards together number the new vertices in order of arrival. Then each endpoint is sent to its owner.
+Each shard receives a slice of the batch and finds out which shard owns each endpoint. The owners give rows to new ids,
+and all shards together number the new vertices in order of arrival. Then each endpoint is sent to its owner.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ NO_ROWS: RowArray = np.empty(0, np.int64)
 NO_PAIRS: RowArray = np.empty((0, 2), np.int64)
 
 
-class BatchPart(NamedTuple):
-    """Consecutive operations of a batch without vertex removals: the slice that one shard begins with."""
+class BatchSlice(NamedTuple):
+    """Consecutive operations of a batch, without vertex removals, that one shard sends to the endpoint owners."""
 
     batch: Batch
-    first: int  # position of the slice in the part
+    first: int  # position of the slice in the batch
 
 
 class VertexRemoval(NamedTuple):
@@ -69,19 +69,19 @@ class GraphUpdate:
         self._new_rows: list[RowArray] = [NO_ROWS]
         self._edges_of_new: list[tuple[RowArray, RowArray]] = [(NO_PAIRS, NO_PAIRS)]
 
-    def run(self, steps: list[BatchPart | VertexRemoval]) -> None:
+    def run(self, parts: list[BatchSlice | VertexRemoval]) -> None:
         """Apply the operations of the batch; it is split at vertex removals, which change the meaning of ids."""
-        for step in steps:
-            if isinstance(step, VertexRemoval):
-                self._remove_vertex(step.id)
+        for part in parts:
+            if isinstance(part, VertexRemoval):
+                self._remove_vertex(part.id)
             else:
-                self._apply_part(step)
+                self._apply_slice(part)
 
     # ------------------------------------------------------------------ operations
 
-    def _apply_part(self, part: BatchPart) -> None:
-        batch, size = part.batch, self.mesh.size
-        codes, numbers = self._intern(batch, part.first)
+    def _apply_slice(self, batch_slice: BatchSlice) -> None:
+        batch, size = batch_slice.batch, self.mesh.size
+        codes, numbers = self._intern(batch, batch_slice.first)
         op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
         weight = unit_weights(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
         adds = op == Op.ADD
@@ -93,8 +93,8 @@ class GraphUpdate:
         of_new = adds & (numbers.min(axis=1, initial=self.next_arrival) >= self.first_new)
         edges_of_new = codes[of_new], numbers[of_new]
         blocks = [
-            (EndpointBlock(columns[part], op[part], weight[part], side[part]), edges_of_new)
-            for part in map(slice, begin[:-1], begin[1:])
+            (EndpointBlock(columns[group], op[group], weight[group], side[group]), edges_of_new)
+            for group in map(slice, begin[:-1], begin[1:])
         ]
         to_others = [block for shard, (block, _) in enumerate(blocks) if shard != self.mesh.index]
         self.shard.sent += sum(column.nbytes for block in to_others for column in block)
@@ -186,18 +186,18 @@ class GraphUpdate:
         return schedule
 
 
-def split_batch_for_shards(batch: Batch, shards: int) -> list[list[BatchPart | VertexRemoval]]:
-    """Return, for each shard, the steps of a batch: its slice of every part, and all vertex removals."""
+def split_batch_for_shards(batch: Batch, shards: int) -> list[list[BatchSlice | VertexRemoval]]:
+    """Return, for each shard, its parts of a batch: slices of the operations between removals, and all removals."""
     removals = [] if batch.op is None else np.flatnonzero(batch.op == Op.REMOVE_VERTEX).tolist()
-    steps: list[list[BatchPart | VertexRemoval]] = [[] for _ in range(shards)]
+    parts: list[list[BatchSlice | VertexRemoval]] = [[] for _ in range(shards)]
     begin = 0
     for cut in [*removals, len(batch)]:
         bounds = [begin + (cut - begin) * shard // shards for shard in range(shards + 1)]
         for shard in range(shards):
             if cut > begin:
-                part = select_rows(batch, slice(bounds[shard], bounds[shard + 1]))
-                steps[shard].append(BatchPart(part, bounds[shard]))
+                operations = select_rows(batch, slice(bounds[shard], bounds[shard + 1]))
+                parts[shard].append(BatchSlice(operations, bounds[shard]))
             if cut < len(batch):
-                steps[shard].append(VertexRemoval(take_ids(batch.src, slice(cut, cut + 1))))
+                parts[shard].append(VertexRemoval(take_ids(batch.src, slice(cut, cut + 1))))
         begin = cut + 1
-    return steps
+    return parts

@@ -30,8 +30,8 @@ Value = TypeVar("Value")
 INLINE_BYTES = 64 * 1024  # larger messages are sent by a thread, so that two shards can send to each other at once
 SOCKET_BUFFER = 4 * INLINE_BYTES  # bytes of messages that a socket accepts before the peer reads them
 ALIGNMENT = 64  # bytes
-_LENGTHS = struct.Struct("<Q")
-_ABORTED = object()
+_UINT64 = struct.Struct("<Q")
+_ABORTED = object()  # message of a shard that has closed its mesh
 
 
 class ShardLostError(StateError):
@@ -53,7 +53,7 @@ class Mesh:
         self.index, self.size = index, size
 
     def exchange(self, parts: Sequence[Any]) -> list[Any]:
-        """Send `parts[i]` to shard i; return the part that each shard sent to this one."""
+        """Send `parts[i]` to shard i; return the part that each shard sent to this one. Its own part is not copied."""
         self.send_all({peer: parts[peer] for peer in self.peers})
         received = [parts[peer] if peer == self.index else self.receive(peer) for peer in range(self.size)]
         self.flush()
@@ -120,7 +120,7 @@ def connect_locally(size: int) -> list[LocalMesh]:
 
 
 class MeshListener:
-    """A port at which a shard accepts the connections of shards with higher numbers."""
+    """A socket at which a shard accepts the connections of shards with higher numbers."""
 
     def __init__(self, host: str) -> None:
         self._socket = socket.create_server((host, 0), backlog=1024)
@@ -144,14 +144,14 @@ class MeshListener:
         try:
             for peer in range(index):
                 sockets[peer] = socket.create_connection(addresses[peer], timeout)
-                sockets[peer].sendall(token + _LENGTHS.pack(index))
+                sockets[peer].sendall(token + _UINT64.pack(index))
             self._socket.settimeout(timeout)
             while len(sockets) < len(addresses) - 1:
                 connection, _ = self._socket.accept()
                 connection.settimeout(timeout)
-                greeting = _receive_bytes(connection, len(token) + _LENGTHS.size)
+                greeting = _receive_bytes(connection, len(token) + _UINT64.size)
                 if hmac.compare_digest(greeting[: len(token)], token):
-                    sockets[_LENGTHS.unpack(greeting[len(token) :])[0]] = connection
+                    sockets[_UINT64.unpack(greeting[len(token) :])[0]] = connection
                 else:
                     connection.close()
         except OSError as error:
@@ -217,31 +217,31 @@ class SocketMesh(Mesh):
 
 
 def _pack(message: Any) -> list[memoryview]:
-    """Serialize a message: its length, a head with the lengths of the rest, the pickled structure, and all arrays.
+    """Serialize a message: its length, a head with the other lengths, the pickled structure, and all arrays.
 
-    Arrays are not copied. They begin at multiples of `ALIGNMENT` bytes, as kernels expect it.
+    Arrays are not copied. They begin at multiples of `ALIGNMENT` bytes, as the kernels expect.
     """
     buffers: list[pickle.PickleBuffer] = []
     structure = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
     contents = [buffer.raw() for buffer in buffers]
-    head = struct.pack(f"<{2 + len(contents)}Q", len(contents), len(structure), *map(len, contents)) + structure
-    body = [memoryview(head + _padding(len(head)))]
+    head = struct.pack(f"<{2 + len(contents)}Q", len(contents), len(structure), *map(len, contents))
+    body = [memoryview(head + structure + _padding(len(head) + len(structure)))]
     for content in contents:
         body += [content, memoryview(_padding(len(content)))]
     body = [part for part in body if len(part)]
-    return [memoryview(_LENGTHS.pack(sum(map(len, body)))), *body]
+    return [memoryview(_UINT64.pack(sum(map(len, body)))), *body]
 
 
 def _unpack(body: memoryview) -> Any:
     count, structure_length = struct.unpack_from("<2Q", body)
-    lengths = struct.unpack_from(f"<{count}Q", body, 2 * _LENGTHS.size)
-    first = (2 + count) * _LENGTHS.size
-    begin, contents = first + structure_length, []
+    lengths = struct.unpack_from(f"<{count}Q", body, 2 * _UINT64.size)
+    head_length = (2 + count) * _UINT64.size
+    begin, contents = head_length + structure_length, []
     for length in lengths:
         begin += len(_padding(begin))
         contents.append(body[begin : begin + length])
         begin += length
-    return pickle.loads(body[first : first + structure_length], buffers=contents)
+    return pickle.loads(body[head_length : head_length + structure_length], buffers=contents)
 
 
 def _padding(length: int) -> bytes:
@@ -260,7 +260,7 @@ def _send_parts(connection: socket.socket, parts: list[memoryview]) -> None:
 
 
 def _receive_message(connection: socket.socket) -> Any:
-    (length,) = _LENGTHS.unpack(_receive_bytes(connection, _LENGTHS.size))
+    (length,) = _UINT64.unpack(_receive_bytes(connection, _UINT64.size))
     return _unpack(_receive_bytes(connection, length))
 
 

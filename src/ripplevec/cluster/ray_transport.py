@@ -1,4 +1,7 @@
-"""Shards as Ray actors: Ray places and restarts them, and transfers results between them."""
+"""Shards as Ray actors: Ray places and restarts them and carries the calls of the driver.
+
+Programs, and the data that shards exchange, travel over the mesh (`mesh.py`).
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,7 @@ class HostedShard:
 
     The first shard receives a program from the driver. A shard that is responsible for shards first … last−1 passes the
     program on for the upper half of them to the first shard of that half, and so on. The driver makes one call for any
-    number of shards, and every shard sends and receives a number of messages that grows with the logarithm.
+    number of shards, and the number of messages per shard grows with the logarithm of the number of shards.
     """
 
     def __init__(self, shard: Shard) -> None:
@@ -172,7 +175,7 @@ class ShardActors:
             ).remote()
             for machine in distribute_shards(size, machines)
         ]
-        self.run_method = self.handles[0].run.options(concurrency_group="run")  # cached, as Ray is slow here
+        self.run_method = self.handles[0].run.options(concurrency_group="run")  # cached, because Ray creates it slowly
         self.threads = max(1, int(ray.cluster_resources().get("CPU", 1)) // size)  # per shard
 
     def close(self) -> None:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 RECOVERING = "A shard is being recovered; retry."
 
 _snapshot_numbers = count(1)
-_COPIED = ("parameters", "anchor_growth", "start_size", "next_arrival", "_vertices", "_edges", "growth_slack")
+_COPIED_ATTRIBUTES = (
+    *("parameters", "anchor_growth", "start_size", "growth_slack"),
+    *("next_arrival", "_vertices", "_edges"),
+)
 
 
 class ReadSnapshot(DriverReads):
@@ -32,7 +35,7 @@ class ReadSnapshot(DriverReads):
         engine.query("create_read_snapshot", snapshot=snapshot)
         self.transport: Transport = SnapshotTransport(engine.transport, snapshot)
         self.rule = engine.rule.copy()
-        vars(self).update(engine.counters(), **{name: getattr(engine, name) for name in _COPIED})
+        vars(self).update(engine.counters(), **{name: getattr(engine, name) for name in _COPIED_ATTRIBUTES})
         weakref.finalize(self, engine.transport.call, "drop_read_snapshot", snapshot=snapshot).atexit = False
 
 
@@ -45,7 +48,7 @@ class SnapshotTransport:
     def call(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Call a method on every copy."""
         return self._transport.call(
-            "query_read_snapshot", *columns, snapshot=self._snapshot, read=method, constants=constants
+            "query_read_snapshot", *columns, snapshot=self._snapshot, read_method=method, constants=constants
         )
 
     def run(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Assignment of vertices to shards, and of the operations in a batch to the shards that store their endpoints.
+"""Row codes, the assignment of vertices to shards, and the splitting and joining of arrays by shard.
 
 A *row code* identifies a vertex outside its shard: (row on its shard) · shards + (shard). All rows that the driver
 handles are row codes.
@@ -36,13 +36,13 @@ def assign_shards(column: IdColumn, shards: int) -> RowArray:
     return owner
 
 
-def merge_id_columns(parts: list[IdColumn], positions: list[RowArray]) -> IdColumn:
-    """Merge id columns into one, with each id at its position."""
+def scatter_id_columns(parts: list[IdColumn], positions: list[RowArray]) -> IdColumn:
+    """Assemble id columns into one, with each id at its position."""
     order = np.argsort(np.concatenate(positions)) if positions else np.empty(0, np.int64)
     return take_ids(join_id_columns(parts), order)
 
 
 def join_id_columns(parts: list[IdColumn]) -> IdColumn:
-    """Concatenate id columns, which may be of different kinds."""
+    """Concatenate id columns, which may hold ids of different types."""
     nonempty: list[IdColumn] = [part for part in parts if len(part)]
     return reduce(concat_ids, nonempty) if nonempty else np.empty(0, np.int64)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
-from ripplevec.cluster.ingestion import NO_ROWS, BatchPart, GraphUpdate, VertexRemoval
+from ripplevec.cluster.ingestion import NO_ROWS, BatchSlice, GraphUpdate, VertexRemoval
 from ripplevec.cluster.shard_graph import ShardGraph
 from ripplevec.cluster.shard_operator import ShardedAdjacency
 from ripplevec.cluster.shard_step import ShardBackend
@@ -57,7 +57,7 @@ class ShardSummary(NamedTuple):
     edges: int  # edges that are counted on this shard
     changed: int  # how many of them the batch changed
     shortened: int  # vectors that exceeded the length bound and were scaled back
-    loops: int  # self-loops in the operations that this shard began with
+    loops: int  # self-loops in this shard's slices of the batch
     next_arrival: int  # arrival number of the next new vertex; equal on all shards
 
 
@@ -87,7 +87,7 @@ class Shard(ShardGraph):
 
     def apply_batch(
         self,
-        steps: list[BatchPart | VertexRemoval],
+        parts: list[BatchSlice | VertexRemoval],
         *,
         next_arrival: int,
         sequence: int,
@@ -98,8 +98,8 @@ class Shard(ShardGraph):
 
         Parameters
         ----------
-        steps
-            The operations that this shard begins with; see `split_batch_for_shards`.
+        parts
+            The slices of the batch that this shard routes, and all vertex removals; see `split_batch_for_shards`.
         next_arrival
             Arrival number of the next new vertex.
         sequence
@@ -112,7 +112,7 @@ class Shard(ShardGraph):
         for unused in unused_changes:
             self.changed_vectors.pop(unused, None)
         update = GraphUpdate(self, next_arrival)
-        update.run(steps)
+        update.run(parts)
         if not ready:
             changed, moved, shortened = self.take_changes().edges, update.new_rows(), 0
         else:
@@ -120,8 +120,8 @@ class Shard(ShardGraph):
             run_batch_step(backend)
             changed, moved, shortened = backend.changes.edges, backend.moved_rows(), backend.shortened
         edges = self.graph.adjacency.edge_count
-        summary = self._describe_moved(moved, sequence)
-        return ShardSummary(summary, edges, changed, shortened, update.loops, update.next_arrival)
+        moved_rows = self._describe_moved(moved, sequence)
+        return ShardSummary(moved_rows, edges, changed, shortened, update.loops, update.next_arrival)
 
     def _describe_moved(self, rows: RowArray, sequence: int) -> MovedRows:
         vectors: NDArray[Any] | None = self.store.vectors[rows]
@@ -178,10 +178,10 @@ class Shard(ShardGraph):
         copied.store = self.store.copy(copied.graph)
         self.snapshots[snapshot] = copied
 
-    def query_read_snapshot(self, *columns: Any, snapshot: int, read: str, constants: dict[str, Any]) -> Any:
-        """Call a method on a snapshot; return `SNAPSHOT_GONE` if it does not exist."""
+    def query_read_snapshot(self, *columns: Any, snapshot: int, read_method: str, constants: dict[str, Any]) -> Any:
+        """Call a read method on a snapshot; return `SNAPSHOT_GONE` if the snapshot does not exist."""
         copied = self.snapshots.get(snapshot)
-        return SNAPSHOT_GONE if copied is None else getattr(copied, read)(*columns, **constants)
+        return SNAPSHOT_GONE if copied is None else getattr(copied, read_method)(*columns, **constants)
 
     def drop_read_snapshot(self, snapshot: int) -> None:
         """Drop a snapshot."""
@@ -189,9 +189,9 @@ class Shard(ShardGraph):
 
     # ------------------------------------------------------------------ state, coordinates and vectors
 
-    def set_coordinates(self, learned: dict[str, NDArray[Any]]) -> None:
-        """Set the coordinates of the rule, in its saved form."""
-        self.rule.restore(learned)
+    def set_coordinates(self, state: dict[str, NDArray[Any]]) -> None:
+        """Set the coordinates of the rule to those of its saved state."""
+        self.rule.restore(state)
 
     def set_vectors(self, rows: RowArray, vectors: NDArray[Any]) -> None:
         """Set the vectors of rows; those that have edges become placed."""

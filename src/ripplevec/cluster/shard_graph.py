@@ -66,11 +66,11 @@ class ShardGraph:
     # ------------------------------------------------------------------ graph changes
 
     def _clear_changes(self) -> None:
-        """Forget the recorded changes of the last batch."""
+        """Clear the recorded changes."""
         self._changes = [GraphChanges(NO_PAIRS, NO_PAIRS, np.empty(0), NO_ROWS, 0)]
 
     def take_changes(self) -> GraphChanges:
-        """Return the changes recorded since the last call."""
+        """Return and clear the recorded changes."""
         endpoints, numbers, shares, later_numbers, edges = zip(*self._changes, strict=True)
         self._clear_changes()
         return GraphChanges(
@@ -121,7 +121,7 @@ class ShardGraph:
         stored = row if shard == self.index else -1 - code
         shard_kernels.drop_neighbor_from(adjacency.links, neighbors, stored, shares, adjacency.directed)
         numbers = np.stack([self.graph.arrival[neighbors], np.full(neighbors.size, number)], axis=1)
-        endpoints = np.stack([neighbors, neighbors], axis=1)
+        endpoints = np.stack([neighbors, neighbors], axis=1)  # the removed vertex has no row any more
         self._record_changes(endpoints, numbers, shares, np.ones(neighbors.size, bool))
 
     def _record_changes(
@@ -141,10 +141,10 @@ class ShardGraph:
         """Return the ids of rows."""
         return self.graph.ids.to_column(rows)
 
-    def read_rows(self, rows: RowArray, what: str) -> NDArray[Any]:
-        """Return one property of each row.
+    def read_rows(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return one attribute of each row.
 
-        `what` is "vectors" (as stored), "placed", "arrival", "degree", "strength" or "in_strength".
+        `attribute` is "vectors" (as stored), "placed", "arrival", "degree", "strength" or "in_strength".
         """
         links = self._links
         columns: dict[str, NDArray[Any]] = {
@@ -155,18 +155,18 @@ class ShardGraph:
             "strength": links.strength,
             "in_strength": links.in_strength,
         }
-        return columns[what][rows]
+        return columns[attribute][rows]
 
-    def read_edges(self, rows: RowArray, what: str) -> tuple[RowArray, NDArray[Any]]:
-        """Return the degrees of rows, and one property of all their edges, row by row.
+    def read_edges(self, rows: RowArray, attribute: str) -> tuple[RowArray, NDArray[Any]]:
+        """Return the degrees of rows, and one attribute of all their edges, row by row.
 
-        `what` is "code" (the row code of the neighbor), "weight", "outgoing" or "incoming".
+        `attribute` is "code" (the row code of the neighbor), "weight", "outgoing" or "incoming".
         """
         slots, links = self.graph.adjacency.slots(rows), self._links
-        if what == "code":
+        if attribute == "code":
             values = self.slot_codes(slots)
         else:
-            values = {"weight": links.weight, "outgoing": links.outgoing, "incoming": links.incoming}[what][slots]
+            values = {"weight": links.weight, "outgoing": links.outgoing, "incoming": links.incoming}[attribute][slots]
         return links.degree[rows].astype(np.int64), values
 
     def list_neighbors(self, row: int, limit: int | None) -> tuple[RowArray, NDArray[np.float32]]:
@@ -228,7 +228,7 @@ class ShardGraph:
 
     # ------------------------------------------------------------------ consistency checks
 
-    def find_faults(self) -> str:
+    def find_fault(self) -> str:
         """Check internal invariants; return a description of the first violation, or an empty string.
 
         The description is returned and not raised, because a shard whose method raises is dropped.

@@ -1,7 +1,7 @@
 """The operator of a view on shards: each shard computes its own rows, and all of them run the same solver together.
 
 A matrix has the rows of the shard, followed by a halo with one row per remote neighbor. While a `ShardedAdjacency` is
-open, the slots of the graph point to matrix rows, so the kernels of `views/operators.py` work on them. Before each
+`mapped`, the slots of the graph point to matrix rows, so the kernels of `views/operators.py` work on them. Before each
 product, the halo is filled with the current rows of the other shards. Sums are added over the shards, so all of them
 continue with the same numbers. The results equal those of one machine up to rounding.
 """
@@ -49,8 +49,8 @@ class ShardedAdjacency:
         order = np.concatenate(by_shard)
         halo_index = np.empty_like(order)
         halo_index[order] = np.arange(order.size)
-        self._requested_rows = order.size
-        self._lent_rows: list[RowArray] = self.mesh.exchange([distinct[part] // shards for part in by_shard])
+        self._halo_size = order.size
+        self._sent_rows: list[RowArray] = self.mesh.exchange([distinct[part] // shards for part in by_shard])
         totals = zip(*self.mesh.gather(self.graph.adjacency.totals(self.rows)), strict=True)
         self._totals = Totals(*map(sum, totals))
         kernels.map_to_halo(links, self.rows, halo_index[index])
@@ -69,7 +69,7 @@ class ShardedAdjacency:
 
     def zeros(self, columns: int, dtype: Any, directory: Any = None) -> Matrix:
         """Return a zero matrix with halo rows."""
-        return aligned_zeros(self.rows + self._requested_rows, columns, dtype, directory)
+        return aligned_zeros(self.rows + self._halo_size, columns, dtype, directory)
 
     def copy_for_solver(self, rows: Matrix, threads: int) -> Matrix:
         """Return a copy with halo rows in at least float32, which a view may overwrite."""
@@ -79,9 +79,9 @@ class ShardedAdjacency:
 
     def fill_halo(self, block: Matrix, summand: NDArray[np.float64]) -> NDArray[np.float64]:
         """Fill the halo of a matrix with the rows of the other shards; return the sum of a value over all shards."""
-        lent = [np.ascontiguousarray(block[rows]) for rows in self._lent_rows]
-        self.shard.sent += sum(part.nbytes for part in lent)
-        received, total, first = self.mesh.exchange([(part, summand) for part in lent]), 0.0, self.rows
+        sent = [np.ascontiguousarray(block[rows]) for rows in self._sent_rows]
+        self.shard.sent += sum(part.nbytes for part in sent)
+        received, total, first = self.mesh.exchange([(part, summand) for part in sent]), 0.0, self.rows
         for part, value in received:
             block[first : first + len(part)] = part
             first, total = first + len(part), total + value

@@ -47,7 +47,7 @@ class ShardBackend:
         self.shard, self.mesh, self.store, self.graph = shard, shard.mesh, shard.store, shard.graph
         self.first_new = int(kept[0]) if kept.size else update.next_arrival
         self.context = BatchContext(rule.seed, sequence, rule.depth, rule.max_reads, self.first_new)
-        self.stamp = 2 * sequence  # marks rows reached in this batch; stamp − 1 marks rows that joined a frontier
+        self.stamp = 2 * sequence  # marks rows influenced by this batch; stamp − 1 marks rows that `place` has found
         self.changes = shard.take_changes()
         self.new_rows = update.new_rows()
         self._schedule(update, kept)
@@ -56,7 +56,8 @@ class ShardBackend:
         if update.removed:
             to_new &= ~np.isin(numbers, update.removed).any(axis=1)
         self.endpoints_to_new, self.numbers_to_new = self.changes.endpoints[to_new], numbers[to_new]
-        self.frontier = self.late_sources = self.unplaced_rows = NO_ROWS
+        self.frontier = self.isolated_rows = NO_ROWS
+        self.first_round_sources = NO_ROWS  # existing newcomers; for new vertices, see `_sample_from_new`
         self.refreshed: list[RowArray] = [NO_ROWS]  # the frontier of each round
         self.shortened = 0
         self.placed_existing = False  # whether the batch placed vertices that existed before it, on any shard
@@ -119,7 +120,7 @@ class ShardBackend:
         """Place existing vertices that gained a placed neighbor, frontier by frontier; most batches have none."""
         state = self._kernel_state
         self.touched = kernels.find_placement_candidates(state, self.changes.endpoints[:, 0].copy())
-        self.newly_placed = self.new_rows[state.placed[self.new_rows] == 1]
+        self.newcomers = self.new_rows[state.placed[self.new_rows] == 1]
         frontier = self.touched[state.placed[self.touched] == 0]
         existing_edges = np.count_nonzero(self.changes.later_numbers < self.first_new)  # counted on one shard each
         size, self.events = self.mesh.sum(np.array([frontier.size, self.new_rows.size + existing_edges])).tolist()
@@ -141,7 +142,7 @@ class ShardBackend:
             self.shortened += kernels.place_frontier(state, frontier)
             unplaced = kernels.find_unplaced_neighbors(state, frontier, seen, stamp)
         halo.clear()
-        self.newly_placed = np.concatenate([self.newly_placed, frontier])
+        self.newcomers = np.concatenate([self.newcomers, frontier])
         local = unplaced[unplaced < halo.first_row]  # marked as seen when they were found
         candidates = split_rows(halo.codes[unplaced[unplaced >= halo.first_row] - halo.first_row], self.mesh.size)
         remote = np.concatenate(self.mesh.exchange(candidates))
@@ -150,7 +151,7 @@ class ShardBackend:
 
     def unplace_isolated(self) -> None:
         """Unplace vertices that have lost their last edge."""
-        self.unplaced_rows = kernels.unplace_isolated(self._kernel_state, self.touched)
+        self.isolated_rows = kernels.unplace_isolated(self._kernel_state, self.touched)
 
     # ------------------------------------------------------------------ rounds of influence
 
@@ -160,8 +161,8 @@ class ShardBackend:
         shares = np.stack([changes.shares, np.zeros_like(changes.shares)], axis=1)
         pairs = np.repeat(changes.endpoints[:, :1], 2, axis=1)
         sampled = kernels.sample_changed_endpoints(self._kernel_state, pairs, changes.numbers, shares, self.context)
-        influence.mark_seen(self.newly_placed.copy(), self.store.seen, self.stamp)
-        self.late_sources = self._late_rows
+        influence.mark_seen(self.newcomers.copy(), self.store.seen, self.stamp)
+        self.first_round_sources = self._existing_newcomers
         self.frontier = self._mark_seen(sampled)
         return self.mesh.sum(self.frontier.size)
 
@@ -200,13 +201,16 @@ class ShardBackend:
     def _influence_candidates(self, limit: int, depth: int) -> list[NDArray[Any]]:
         """Return the edges, grouped by the shard of the target, along which influence may spread in this round."""
         shards, rows = self.mesh.size, self.frontier
-        parts = [self._collect_slots(self.late_sources, UNLIMITED, depth), self._collect_slots(rows, limit, depth)]
+        parts = [
+            self._collect_slots(self.first_round_sources, UNLIMITED, depth),
+            self._collect_slots(rows, limit, depth),
+        ]
         slots, sources = (np.concatenate(column) for column in zip(*parts, strict=True))
         codes, candidates = self.shard.slot_codes(slots), np.empty(slots.size, CANDIDATE)
         candidates["row"], candidates["weight"] = codes // shards, self._links.outgoing[slots]
         candidates["number"] = self.graph.arrival[sources]
         sent = [candidates[positions] for positions in split_positions(codes % shards, shards)]
-        self.late_sources = NO_ROWS
+        self.first_round_sources = NO_ROWS
         self.shard.sent += sum(part.nbytes for shard, part in enumerate(sent) if shard != self.mesh.index)
         return sent
 
@@ -240,18 +244,18 @@ class ShardBackend:
     # ------------------------------------------------------------------ end of the step
 
     def refresh_newcomers(self) -> None:
-        """Refresh newly placed vertices that read rows which have moved since.
+        """Refresh newcomers that read rows which have moved since.
 
-        Existing vertices placed in this batch are always refreshed, because the rows they read are not recorded.
+        Newcomers that existed before the batch are always refreshed, because the rows they read are not recorded.
         """
         before = [np.concatenate(rows) for rows in self.pushed]
         self._push_placed([rows[self._existing_and_moved(rows)] for rows in before], self.stamp)
-        existing = self.graph.arrival[self.newly_placed] < self.first_new
-        halo = self._fetch_halo(self.newly_placed[existing], UNLIMITED, 0)[0] if self.placed_existing else None
+        existing = self.graph.arrival[self.newcomers] < self.first_new
+        halo = self._fetch_halo(self.newcomers[existing], UNLIMITED, 0)[0] if self.placed_existing else None
         with self.prefetched.mapped(), halo.mapped() if halo else nullcontext():
-            new, seen = self.newly_placed[~existing], self.store.seen
+            new, seen = self.newcomers[~existing], self.store.seen
             outdated = kernels.find_second_refresh_rows(self._kernel_state, new, seen, self.stamp, self.first_new)
-            self._worker.refresh(np.concatenate([outdated, self.newly_placed[existing]]), UNLIMITED, 0)
+            self._worker.refresh(np.concatenate([outdated, self.newcomers[existing]]), UNLIMITED, 0)
         if halo:
             halo.clear()
         self.prefetched.clear()
@@ -259,7 +263,7 @@ class ShardBackend:
     def moved_rows(self) -> RowArray:
         """Return the rows of this shard that may have moved, each once."""
         unplaced = self.new_rows[self.store.placed[self.new_rows] == 0]
-        return np.concatenate([self.newly_placed, *self.refreshed, self.unplaced_rows, unplaced])
+        return np.concatenate([self.newcomers, *self.refreshed, self.isolated_rows, unplaced])
 
     # ------------------------------------------------------------------ helpers
 
@@ -276,9 +280,9 @@ class ShardBackend:
         return RowWorker(self._kernel_state, self.store.seen, self.context, self.shard.rule.threads)
 
     @property
-    def _late_rows(self) -> RowArray:
-        """Vertices that existed before this batch and were placed in it."""
-        return self.newly_placed[self.graph.arrival[self.newly_placed] < self.first_new]
+    def _existing_newcomers(self) -> RowArray:
+        """Newcomers that existed before this batch."""
+        return self.newcomers[self.graph.arrival[self.newcomers] < self.first_new]
 
     def _existing_and_moved(self, rows: RowArray) -> NDArray[np.bool_]:
         return (self.store.seen[rows] == self.stamp) & (self.graph.arrival[rows] < self.first_new)
@@ -292,7 +296,7 @@ class ShardBackend:
     def _collect_slots(
         self, rows: RowArray, limit: int, depth: int, *, remote_only: bool = False
     ) -> tuple[RowArray, RowArray]:
-        """Return the slots that rows read in a round, and the row of each slot; optionally only remote neighbors."""
+        """Return the slots that rows read in a round, optionally of remote neighbors only, and the row of each slot."""
         slots, owners = np.empty((2, kernels.count_neighbor_reads(self._links, rows, limit)), np.int64)
         key = self._draw_key(depth)
         found = shard_kernels.collect_slots(
@@ -303,7 +307,10 @@ class ShardBackend:
     def _fetch_halo(
         self, rows: RowArray, limit: int, depth: int, *, with_placed: bool = False, summand: int = 0
     ) -> tuple[Halo, int]:
-        """Return a halo with the remote rows that an operation on `rows` reads, and a sum over all shards."""
+        """Return a halo with the remote rows that an operation on `rows` reads.
+
+        Also return the sum of `summand` over all shards, which needs no exchange of its own this way.
+        """
         slots, _ = self._collect_slots(rows, limit, depth, remote_only=True)
         halo = Halo(self.store, slots, self.mesh.size, self.prefetched.end_row)
         requested, summands = zip(*self.mesh.exchange([(part, summand) for part in halo.requested]), strict=True)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any, NamedTuple, cast
 
-from ripplevec.cluster.checkpoint import saved_shard_count
 from ripplevec.cluster.fault_tolerance import FaultTolerantEngine
+from ripplevec.cluster.state_arrays import saved_shard_count
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class Transport(Protocol):
-    """Calls methods on all shards."""
+    """Calls methods on all shards: `run` for programs, in which the shards exchange data, and `call` for queries."""
 
     size: int
 
     def run(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
-        """Run a method on all shards at the same time, in which they may exchange data; return their results.
+        """Run a method on all shards at the same time and return the results; it may exchange data between the shards.
 
         If it fails on one shard, it fails on all of them, and the state of the shards is undefined.
 
@@ -79,12 +79,12 @@ class LocalTransport:
             futures = [threads.submit(run_on, index) for index in range(self.size)]
         errors = [error for future in futures if (error := future.exception()) is not None]
         if errors:
-            self._connect()  # without the messages that were not received
+            self._connect()  # new queues, without the messages that were not received
             raise min(errors, key=lambda error: isinstance(error, ShardLostError))
         return [future.result() for future in futures]
 
     def call(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
-        """Call a method on every shard; the results are returned as they are."""
+        """Call a method on every shard; return the results themselves instead of references."""
         return [
             getattr(shard, method)(*(column[index] for column in columns), **constants)
             for index, shard in enumerate(self.shards)

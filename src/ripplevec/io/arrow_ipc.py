@@ -27,8 +27,9 @@ def unpacked_size(stream: bytes) -> int:
     """Return the total size of all message bodies; raise `ArrowInvalid` if one of them is compressed.
 
     pyarrow does not report whether a message is compressed, so it decodes the messages with bodies of zeros first. A
-    compressed buffer of zeros claims no memory, and no codec accepts it. Only an empty one passes: when the stream is
-    decoded, Arrow reserves the memory that it claims, finds it empty before it uses any, and fails.
+    compressed buffer of zeros claims no memory, and no codec accepts it. Only a compressed buffer without content
+    passes: when the stream is decoded, Arrow reserves the claimed memory, finds no content before it uses any, and
+    fails.
     """
     blank_stream, size = pa.BufferOutputStream(), 0
     for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(stream)):

@@ -1,6 +1,6 @@
 """Connections to Kafka and Redis: clients with our settings, and retries while a broker is unreachable.
 
-The limit is called `patience` in options and addresses: the seconds after which an unreachable broker is an error.
+Options and addresses call the limit `patience`: the seconds after which an unreachable broker is an error.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ MIN_ROWS_PER_TASK = 512  # fewer rows are not worth a task of their own
 class StepBackend(Protocol):
     """The operations of a batch step, on all vertices of a model.
 
-    A backend keeps the *frontier*, the vertices to refresh next, and the *newcomers*, the vertices that are placed for
-    the first time in this batch. All operations compute new rows from the values before the operation, so the result
+    A backend keeps the *frontier*, the vertices to refresh next, and the *newcomers*, the vertices that this batch
+    places. All operations compute new rows from the values before the operation, so the result
     does not depend on the order of the rows or on where they are stored. Returned counts cover the whole model.
     """
 
@@ -57,10 +57,10 @@ class StepBackend(Protocol):
         """
 
     def spread_influence(self, limit: int, depth: int) -> tuple[int, int]:
-        """Set the frontier to the vertices that the previous one influences, and in round 1 the newcomers.
+        """Set the frontier to the vertices that the previous frontier or, in round 1, a newcomer influences.
 
-        Each vertex of the previous frontier tests at most `limit` neighbors, a newcomer all. Returns the size of the
-        new frontier, and the number of neighbors that the previous frontier tested.
+        Each vertex of the previous frontier tests at most `limit` neighbors, a newcomer tests all. Returns the size of
+        the new frontier, and the number of neighbors that the previous frontier tested.
         """
 
     def refresh_newcomers(self) -> None:
@@ -166,7 +166,7 @@ class ThreadBackend:
 
     def __init__(self, worker: RowWorker, delta: GraphDelta) -> None:
         self.worker, self.delta, self.context, self.state = worker, delta, worker.context, worker.state
-        self.newcomers = self.sources = self.frontier = self.lost = delta.arrived[:0]
+        self.newcomers = self.sources = self.frontier = self.isolated_rows = delta.arrived[:0]
         self.refreshed: list[RowArray] = []  # the frontier of each round
         self.shortened = 0  # rows shortened, without the second refresh of newcomers
 
@@ -190,7 +190,7 @@ class ThreadBackend:
 
     def unplace_isolated(self) -> None:
         """Unplace vertices that have lost their last edge."""
-        self.lost = kernels.unplace_isolated(self.state, self.touched)
+        self.isolated_rows = kernels.unplace_isolated(self.state, self.touched)
 
     def sample_changed_endpoints(self) -> int:
         """Sample endpoints of changed edges; newcomers count as influenced from now on."""
@@ -232,4 +232,4 @@ class ThreadBackend:
         """Return the rows that may have moved, each once."""
         arrived = self.delta.arrived
         unplaced = arrived[self.state.placed[arrived] == 0]
-        return np.concatenate([self.newcomers, *self.refreshed, self.lost, unplaced])
+        return np.concatenate([self.newcomers, *self.refreshed, self.isolated_rows, unplaced])

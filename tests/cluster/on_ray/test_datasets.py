@@ -1,4 +1,4 @@
-"""Tests with the graphs of the paper: digests equal those of one machine, and with anchors the quality does."""
+"""Tests with the graphs of the paper: without anchors digests equal those of one machine, with anchors quality does."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def load_or_skip(name: str) -> datasets.Dataset:
 def run_stream(model: Any, data: datasets.Dataset) -> Any:
     arrivals, begin = Arrivals.from_dataset(data, 0), start_size(data, 0.5)
     model.fit(arrivals.batch(0, begin))
-    for place in range(begin, data.vertices, 500):
-        model.partial_fit(arrivals.batch(place, min(place + 500, data.vertices)))
+    for first in range(begin, data.vertices, 500):
+        model.partial_fit(arrivals.batch(first, min(first + 500, data.vertices)))
     return model
 
 
@@ -41,12 +41,12 @@ def test_digest_of_dataset_stream_matches_single_machine(name: str, shards: int)
 
 
 def test_classification_with_anchors_matches_single_machine() -> None:
-    data, half = load_or_skip("cora"), np.random.default_rng(0).permutation(2708)
+    data, order = load_or_skip("cora"), np.random.default_rng(0).permutation(2708)
     model = ShardedEmbedder(shards=2, dim=90, threads=1)
     micro = []
-    for one in (model, Embedder(dim=90, threads=1)):
-        vectors = run_stream(one, data).vectors(np.arange(data.vertices))
-        micro.append(classify(vectors, data.labels, half[:1354], half[1354:]).micro)
+    for embedder in (model, Embedder(dim=90, threads=1)):
+        vectors = run_stream(embedder, data).vectors(np.arange(data.vertices))
+        micro.append(classify(vectors, data.labels, order[:1354], order[1354:]).micro)
     assert model.diagnostics()["anchors"] > 0
     model.close()
     assert micro[0] == pytest.approx(micro[1], abs=0.005)

@@ -1,4 +1,4 @@
-"""Kill an actor during several batches, then drop all references: Ray prints errors of results never read."""
+"""Kill an actor during several batches, then drop all references; print the number of recoveries as JSON."""
 
 from __future__ import annotations
 

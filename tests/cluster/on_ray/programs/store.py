@@ -13,7 +13,8 @@ import ray
 from ripplevec import Batch
 from ripplevec.cluster import ShardedEmbedder
 
-STORE, NEW, BATCHES = 80_000_000, 15_000, 25  # store in bytes: Ray accepts no smaller one
+STORE_BYTES = 80_000_000  # Ray accepts no smaller object store
+NEW_PER_BATCH, BATCHES = 15_000, 25
 PARAMETERS: dict[str, Any] = {"dim": 128, "anchor_growth": 0, "threads": 1, "depth": 0}
 
 
@@ -31,7 +32,7 @@ def count_references() -> int:
 def becomes_empty() -> bool:
     """Test whether the store becomes empty after the last reference was dropped."""
     deadline = time.monotonic() + 30
-    while ray.available_resources().get("object_store_memory", 0) < STORE:
+    while ray.available_resources().get("object_store_memory", 0) < STORE_BYTES:
         if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
@@ -45,18 +46,18 @@ def list_spilled_files() -> list[str]:
 
 
 if __name__ == "__main__":
-    ray.init("local", num_cpus=2, object_store_memory=STORE, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=2, object_store_memory=STORE_BYTES, include_dashboard=False, log_to_driver=False)
     model = ShardedEmbedder(shards=2, **PARAMETERS).fit(arrivals(2, 1_000))
     first, moved, references = 1_002, 0, []
     for _ in range(BATCHES):
-        changes = model.partial_fit(arrivals(first, NEW))
+        changes = model.partial_fit(arrivals(first, NEW_PER_BATCH))
         references.append(count_references())
-        first += NEW
+        first += NEW_PER_BATCH
         moved += changes.vectors[:, 0].size * 2 * PARAMETERS["dim"]  # bytes, in half precision
     del changes
     sent = sum(traffic["sent"] for traffic in model.engine.query("traffic"))
     result = {
-        "stores": (sent + moved) / STORE,
+        "stores": (sent + moved) / STORE_BYTES,
         "held_first": references[0],
         "held_last": references[-1],
         "emptied": becomes_empty(),

@@ -1,4 +1,4 @@
-"""The state of a model on shards as plain arrays, to be saved: one group per shard, and the state of the driver."""
+"""The state of a model on shards as plain arrays, for saving and restoring: arrays of each shard and of the driver."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Arrays = dict[str, NDArray[Any]]
 class ClusterSnapshot:
     """The state of a cluster at one moment, which can be saved while the cluster continues.
 
-    The copies stay on the shards until they are read, and are then fetched one shard after the other. The
-    digest is computed immediately: it takes many queries to all shards and cannot be deferred.
+    Every shard copies its arrays now. The copies stay in the object store until they are read, and are then fetched one
+    shard after the other. The digest is computed now: it takes many queries to all shards and cannot be deferred.
     """
 
     def __init__(self, engine: ClusterEngine) -> None:

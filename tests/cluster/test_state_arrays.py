@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ripplevec.batch import Batch
-from ripplevec.cluster.checkpoint import gather_state, lazy_state, saved_shard_count, split_state
+from ripplevec.cluster.state_arrays import gather_state, lazy_state, saved_shard_count, split_state
 from ripplevec.errors import FormatError
 from ripplevec.util.checked_directory import read_arrays, write_arrays
 

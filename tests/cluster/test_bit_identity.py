@@ -40,9 +40,9 @@ def compare_streams(
     shards: int,
     start: Batch | None,
     given: list[Operations],
-    **how: Any,
+    **options: Any,
 ) -> None:
-    single, sharded = new_models(shards, **how)
+    single, sharded = new_models(shards, **options)
     if start is not None:
         single.fit(start)
         sharded.fit(start)
@@ -57,7 +57,11 @@ def compare_streams(
 
 @settings(max_examples=120)
 @given(
-    shards=st.integers(1, 5), kind=st.sampled_from(["int", "text", "mixed"]), first=starts, then=batches, how=parameters
+    shards=st.integers(1, 5),
+    kind=st.sampled_from(["int", "text", "mixed"]),
+    first=starts,
+    then=batches,
+    options=parameters,
 )
 def test_digest_after_every_batch_matches_single_machine(
     new_models: Any,
@@ -67,51 +71,55 @@ def test_digest_after_every_batch_matches_single_machine(
     kind: str,
     first: Operations,
     then: list[Operations],
-    how: Any,
+    options: Any,
 ) -> None:
-    stream = stream_of(kind, how["directed"])
-    compare_streams(new_models, stream, changes_equal, shards, stream.batch(first), then, **how)
+    stream = stream_of(kind, options["directed"])
+    compare_streams(new_models, stream, changes_equal, shards, stream.batch(first), then, **options)
 
 
 @settings(max_examples=100)
-@given(shards=st.integers(1, 5), kind=st.sampled_from(["int", "mixed"]), then=batches, how=parameters)
-@example(shards=5, kind="int", then=[[(Op.ADD, 0, 1, 1.0)], [(Op.VERTEX, 2, 2, 1.0)], []], how=DEFAULTS)  # empty shards
+@given(shards=st.integers(1, 5), kind=st.sampled_from(["int", "mixed"]), then=batches, options=parameters)
+@example(  # empty shards
+    shards=5, kind="int", then=[[(Op.ADD, 0, 1, 1.0)], [(Op.VERTEX, 2, 2, 1.0)], []], options=DEFAULTS
+)
 def test_model_without_start_matches_single_machine(
-    new_models: Any, stream_of: Any, changes_equal: Any, shards: int, kind: str, then: list[Operations], how: Any
+    new_models: Any, stream_of: Any, changes_equal: Any, shards: int, kind: str, then: list[Operations], options: Any
 ) -> None:
-    compare_streams(new_models, stream_of(kind, how.get("directed", False)), changes_equal, shards, None, then, **how)
+    compare_streams(
+        new_models, stream_of(kind, options.get("directed", False)), changes_equal, shards, None, then, **options
+    )
 
 
 @settings(max_examples=15)
-@given(first=starts, then=batches, how=parameters)
+@given(first=starts, then=batches, options=parameters)
 def test_threaded_steps_match_single_machine(
-    new_models: Any, stream_of: Any, changes_equal: Any, first: Operations, then: list[Operations], how: Any
+    new_models: Any, stream_of: Any, changes_equal: Any, first: Operations, then: list[Operations], options: Any
 ) -> None:
-    stream = stream_of("int", how["directed"])
+    stream = stream_of("int", options["directed"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch_step, "MIN_ROWS_PER_TASK", 2)
-        compare_streams(new_models, stream, changes_equal, 3, stream.batch(first), then, **how | {"threads": 3})
+        compare_streams(new_models, stream, changes_equal, 3, stream.batch(first), then, **options | {"threads": 3})
 
 
 @settings(max_examples=40)
-@given(first=starts, then=batches, how=parameters)
+@given(first=starts, then=batches, options=parameters)
 def test_tables_reallocated_on_growth_match_single_machine(
-    new_models: Any, stream_of: Any, changes_equal: Any, first: Operations, then: list[Operations], how: Any
+    new_models: Any, stream_of: Any, changes_equal: Any, first: Operations, then: list[Operations], options: Any
 ) -> None:
     """A halo makes tables longer, which may reallocate them; code that kept the old table would fail here."""
-    stream = stream_of("int", how["directed"])
+    stream = stream_of("int", options["directed"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(adjacency, "next_capacity", lambda rows, needed: needed)
-        compare_streams(new_models, stream, changes_equal, 3, None, [first[:8], first, *then], **how)
+        compare_streams(new_models, stream, changes_equal, 3, None, [first[:8], first, *then], **options)
 
 
 @pytest.mark.parametrize("shards", [2, 5])
 def test_single_arrivals_match_single_machine(new_models: Any, shards: int) -> None:
     single, sharded = new_models(shards, depth=2)
     for number in range(40):
-        around = [number // 2, number // 3, number // 3] if number else []
+        neighbors = [number // 2, number // 3, number // 3] if number else []
         for model in (single, sharded):
-            vector = model.add_vertex(number, around, [1.0, 0.5, 2.0][: len(around)])
+            vector = model.add_vertex(number, neighbors, [1.0, 0.5, 2.0][: len(neighbors)])
             assert vector.shape == (model.dim,)
         assert single.digest() == sharded.digest()
 
@@ -122,12 +130,12 @@ def test_hub_with_indexed_adjacency_matches_single_machine(new_models: Any, chan
     single, sharded = new_models(3, directed=directed, max_reads=50)
     ring = [(number, (number + 1) % 30) for number in range(30)]
     star = [(0, number) for number in range(100, 4_300)]
-    again, gone = [(0, 5, 2.0), (0, 4_000, 3.0), (7, 4_001, 1.0)], [(0, number) for number in range(150, 3_900, 7)]
+    more, removed = [(0, 5, 2.0), (0, 4_000, 3.0), (7, 4_001, 1.0)], [(0, number) for number in range(150, 3_900, 7)]
     for model in (single, sharded):
         model.fit(ring)
-    for edges in (star, again):
+    for edges in (star, more):
         assert changes_equal(single.partial_fit(edges), sharded.partial_fit(edges))
-    assert changes_equal(single.remove_edges(gone), sharded.remove_edges(gone))
+    assert changes_equal(single.remove_edges(removed), sharded.remove_edges(removed))
     assert changes_equal(single.remove_vertex(3), sharded.remove_vertex(3))
     assert changes_equal(single.remove_vertex(0), sharded.remove_vertex(0))
     assert single.digest() == sharded.digest()
