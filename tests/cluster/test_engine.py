@@ -1,4 +1,4 @@
-"""Tests of the cluster engine: counts, removals, self-loops, snapshots and state. Vectors: test_bit_identity.py."""
+"""Tests of the cluster engine: counts, removals, self-loops, snapshots and state. Vectors: test_same_answer.py."""
 
 from __future__ import annotations
 

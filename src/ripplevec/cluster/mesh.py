@@ -126,6 +126,10 @@ class MeshListener:
         self._socket = socket.create_server((host, 0), backlog=1024)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
 
+    def close(self) -> None:
+        """Close the port."""
+        self._socket.close()
+
     def connect(self, index: int, addresses: Sequence[tuple[str, int]], token: bytes, timeout: float) -> SocketMesh:
         """Connect to all other shards.
 

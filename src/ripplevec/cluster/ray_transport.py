@@ -62,7 +62,7 @@ class ShardActor:
         """Drop the shard of a model."""
         hosted = self._hosted.pop(model, None)
         if hosted is not None:
-            hosted.shard.mesh.close()
+            hosted.close()
 
     def run(self, model: int, method: str, entries: list[tuple[Any, ...]], constants: dict[str, Any]) -> list[Any]:
         """Run a method on all shards of a model; called on the actor of the first shard only."""
@@ -88,10 +88,13 @@ class ShardActor:
             raise ShardLostError(f"Shard lost: {failure}")
         return hosted
 
-    def failure(self, model: int) -> BaseException | None:
-        """Return the error that a shard had in a program that all shards ran together."""
+    def report_failure(self, model: int) -> BaseException | None:
+        """Return the error that a shard had in a program that all shards ran together; it is reported once."""
         hosted = self._hosted.get(model)
-        return None if hosted is None else hosted.failure
+        if hosted is None or isinstance(hosted.failure, ShardLostError):
+            return None
+        failure, hosted.failure = hosted.failure, ShardLostError(f"its program failed with {hosted.failure!r}")
+        return failure
 
 
 class HostedShard:
@@ -113,6 +116,11 @@ class HostedShard:
         self.shard.mesh = self._listener.connect(self.shard.index, addresses, token, CONNECT_TIMEOUT)
         if self.shard.index:
             Thread(target=self._serve, name=f"shard-{self.shard.index}", daemon=True).start()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._listener.close()
+        self.shard.mesh.close()
 
     def run(self, method: str, entries: list[tuple[Any, ...]], constants: dict[str, Any]) -> list[Any]:
         """Run a method on this shard and the following ones, one per entry; return their results."""
@@ -225,18 +233,20 @@ class RayTransport:
         entries = list(zip(*columns, strict=True)) if columns else [()] * self.size
         try:
             (results,) = _fetch([self._actors.run_method.remote(self._model, method, entries, constants)])
-        except ShardLostError as error:
-            raise self._find_cause(error) from error
+        except Exception as error:
+            failures = self._collect_failures()
+            if isinstance(error, ShardLostError) and failures:
+                raise failures[0] from error  # because of which the other shards stopped
+            raise
         return list(results)
 
-    def _find_cause(self, lost: ShardLostError) -> BaseException:
-        """Return the error of a shard whose program failed, because of which the others stopped; else the loss."""
+    def _collect_failures(self) -> list[BaseException]:
+        """Return the errors of shards whose program failed, other than the loss of another shard."""
+        failures: list[BaseException | None] = []
         for actor in self._actors.handles:
             with suppress(RayError):  # this actor is gone
-                failure = ray.get(actor.failure.remote(self._model), timeout=_DRAIN_TIMEOUT)
-                if failure is not None and not isinstance(failure, ShardLostError):
-                    return failure
-        return lost
+                failures.append(ray.get(actor.report_failure.remote(self._model), timeout=_DRAIN_TIMEOUT))
+        return [failure for failure in failures if failure is not None]
 
     def call(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Call a method on all shards concurrently; results stay in Ray's object store."""

@@ -69,6 +69,7 @@ def test_actor_drops_a_shard_whose_method_fails_and_reports_the_cause(parameters
     with pytest.raises(ShardLostError, match="no_such_method failed with AttributeError"):
         actor.call(1, "sizes", {})
     assert actor.call(2, "sizes", {})["vertices"] == 0
+    actor.drop_shard(2)
 
 
 def test_call_returns_results_of_every_shard(actors: ShardActors, parameters: Parameters) -> None:
@@ -91,7 +92,7 @@ def test_failed_call_loses_the_shards_until_reset(actors: ShardActors, parameter
     transport = RayTransport(actors, parameters)
     with pytest.raises(AttributeError, match="no_such_method"):
         transport.get(transport.call("no_such_method"))
-    with pytest.raises(ShardLostError, match="no_such_method failed"):
+    with pytest.raises(ShardLostError, match=r"no_such_method failed|unreachable"):  # or the loss of the other shard
         transport.get(transport.call("sizes"))
     transport.reset()
     assert [sizes["vertices"] for sizes in transport.get(transport.call("sizes"))] == [0, 0]

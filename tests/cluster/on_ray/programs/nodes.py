@@ -26,9 +26,9 @@ def edges(seed: int, count: int = 60) -> list[tuple[int, int]]:
     return [(u, v) for u, v in drawn.tolist() if u != v]
 
 
-def call_during_batch(model: Any, action: Any) -> None:
-    """Call `action` during the next batch, in which the second shard waits until its process is killed."""
-    ray.get(model._actors.handles[1].__ray_call__.remote(_wait_in_next_batch))
+def call_during_batch(model: Any, shard: int, action: Any) -> None:
+    """Call `action` during the next batch, in which a shard waits until its process is killed."""
+    ray.get(model._actors.handles[shard].__ray_call__.remote(_wait_in_next_batch))
     run, timer = model.engine.transport.run, threading.Timer(1.0, action)
 
     def run_and_act(*arguments: Any, **constants: Any) -> Any:
@@ -77,7 +77,8 @@ if __name__ == "__main__":
         embedder.fit(edges(0, 200))
         embedder.partial_fit(edges(1))
     before = locate_shards(model)
-    call_during_batch(model, lambda: remove_machine(cluster, second, before))
+    shard = [machine for machine, _ in before].index(second.node_id)
+    call_during_batch(model, shard, lambda: remove_machine(cluster, second, before))
     for seed in range(2, 6):
         for embedder in (model, single):
             embedder.partial_fit(edges(seed))
