@@ -259,7 +259,10 @@ class RayTransport:
 
     def get(self, results: Sequence[Any]) -> list[Any]:
         """Wait for results; raise `ShardLostError` if a shard lost its process, its machine or its state."""
-        values = _fetch(results)
+        try:
+            values = _fetch(results)
+        except ShardLostError as lost:
+            raise _find_cause(results, lost) from lost
         self._unread.release(results)
         return values
 
@@ -332,6 +335,19 @@ def _fetch(results: Sequence[Any], timeout: float | None = None) -> list[Any]:
         raise
     except RayError as error:
         raise ShardLostError(f"Shard lost: {error}") from error
+
+
+def _find_cause(results: Sequence[Any], lost: ShardLostError) -> Exception:
+    """Return the error of a shard whose call failed, because of which others are lost; else the loss itself."""
+    for result in results:
+        try:
+            ray.get(result, timeout=_DRAIN_TIMEOUT)
+        except RayTaskError as error:
+            if not isinstance(error, ShardLostError) and not isinstance(error.cause, RayError):
+                return error
+        except RayError:
+            continue  # this shard is gone
+    return lost
 
 
 def _count_processors(node: Mapping[str, Any]) -> float:
