@@ -19,6 +19,7 @@ from ripplevec import Batch
 from ripplevec.influence._kernels import mix
 
 EDGES_PER_VERTEX = 10
+EDGES_PER_ARRIVAL = 5  # of `make_arrivals`; `_cluster_model.py` relies on it
 A, B, C = 0.57, 0.19, 0.19  # R-MAT probabilities of Graph500
 
 Endpoints = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -98,3 +99,10 @@ def generate_batches(generate: EdgeGenerator, first: int, last: int, size: int) 
     """Yield the edges from `first` to before `last` in batches of `size`."""
     for start in range(first, last, size):
         yield create_batch(generate(start, min(start + size, last)), start)
+
+
+def make_arrivals(first: int, last: int) -> Batch:
+    """Return a batch of new vertices, each with edges to random earlier ones."""
+    src = np.repeat(np.arange(first, last), EDGES_PER_ARRIVAL)
+    share = np.random.Generator(np.random.Philox(first)).random(src.size)
+    return Batch.of(src, (share * src).astype(np.int64))

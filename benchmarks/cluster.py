@@ -17,22 +17,16 @@ from typing import Any
 import numpy as np
 import ray
 from _cluster_figure import save_figure
+from _graph_generators import make_arrivals
 from _report import run_benchmark
 
-from ripplevec import Batch, Embedder
+from ripplevec import Embedder
 from ripplevec.cluster import ShardedEmbedder
 
-DIM, EDGES, START = 128, 5, 20_000
+DIM, START = 128, 20_000
 SHARDS = (1, 2, 4, 8)
 BATCHES = {1: 40, 200: 20, 20_000: 6}  # arrivals in a batch, and the number of such batches that are timed
 STORE = 1_000_000_000  # bytes of Ray's object store
-
-
-def make_arrivals(first: int, last: int) -> Batch:
-    """Return new vertices with edges to random earlier ones."""
-    src = np.repeat(np.arange(first, last), EDGES)
-    share = np.random.Generator(np.random.Philox(first)).random(src.size)
-    return Batch.of(src, (share * src).astype(np.int64))
 
 
 def grow_model(model: Embedder, vertices: int) -> Embedder:

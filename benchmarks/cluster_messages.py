@@ -12,17 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+from _graph_generators import make_arrivals
 from _report import run_benchmark
 
-from ripplevec import Batch, Embedder
+from ripplevec import Embedder
 from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.mesh import Mesh
 from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalTransport
 
 SHARDS = (1, 2, 4, 8, 16, 64)
-EDGES = 5  # per arrival
 BATCHES = (1, 20_000, 200_000)  # arrivals
 START = 20_000  # vertices of the start
 
@@ -53,13 +52,6 @@ def count_bytes(value: Any) -> int:
     if isinstance(value, list | tuple):
         return sum(map(count_bytes, value))
     return int(getattr(value, "nbytes", 0))
-
-
-def make_arrivals(first: int, last: int) -> Batch:
-    """Return new vertices with edges to random earlier ones."""
-    src = np.repeat(np.arange(first, last), EDGES)
-    share = np.random.Generator(np.random.Philox(first)).random(src.size)
-    return Batch.of(src, (share * src).astype(np.int64))
 
 
 def count_messages(shards: int, vertices: int) -> dict[str, float]:

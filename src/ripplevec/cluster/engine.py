@@ -18,11 +18,11 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, take_ids
+from ripplevec.batch import Batch, Id, IdColumn, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.cluster.driver_reads import DriverReads
 from ripplevec.cluster.gather import gather_graph
-from ripplevec.cluster.ingestion import split_batch_for_shards
+from ripplevec.cluster.ingestion import VertexRemoval, split_batch_for_shards
 from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.read_snapshot import ReadSnapshot
 from ripplevec.cluster.routing import join_id_columns
@@ -35,7 +35,6 @@ from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.parameters import Parameters
-from ripplevec.rules.anchor import CorrectionError
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views.base import Progress
@@ -73,7 +72,7 @@ class ClusterEngine(DriverReads):
         self._warned = False
         self.rule = cast(RippleRule, self.parameters.create_rule())  # used for its coordinates; the shards store rows
         self.next_arrival = self.loops = self._vertices = self._edges = 0
-        self._moved_rows: list[MovedRows] = []  # of the last batch
+        self._changed: RemoteVectors | None = None  # by the last batch
         self._unused_changes: list[int] = []  # batches whose changed vectors will not be read any more
         self.reset_counters()
 
@@ -85,6 +84,7 @@ class ClusterEngine(DriverReads):
 
     def _apply_start(self, batch: Batch, progress: Progress | None) -> None:
         self._update(batch)
+        self._changed = None  # a start has no changes to read, and the next batch uses its sequence number again
         self.events = len(batch)
         if self.edges:
             self._compute_start(progress)
@@ -138,7 +138,7 @@ class ClusterEngine(DriverReads):
     def _update(self, batch: Batch) -> tuple[RowArray, list[Id], int]:
         """Update graph and vectors; return rows that may have moved, removed ids, and the number of changed edges."""
         shards, parts = self.transport.size, split_batch_for_shards(batch, self.transport.size)
-        removals: RowArray = np.flatnonzero(False if batch.op is None else batch.op == Op.REMOVE_VERTEX)
+        removals = [vertex for part in parts[0] if isinstance(part, VertexRemoval) for vertex in ids_to_list(part.id)]
         context = {"next_arrival": self.next_arrival, "sequence": self.sequence + 1, "ready": self.ready}
         unused, self._unused_changes[:] = tuple(self._unused_changes), []
         summaries: list[ShardSummary] = self.transport.run("apply_batch", parts, **context, unused_changes=unused)
@@ -147,26 +147,30 @@ class ClusterEngine(DriverReads):
         self.loops += sum(summary.loops for summary in summaries)
         self._edges = sum(summary.edges for summary in summaries)
         self.rule.rows_shortened = sum(summary.shortened for summary in summaries)
-        self._moved_rows = [summary.moved for summary in summaries]
-        moved = np.concatenate([part.rows * shards + shard for shard, part in enumerate(self._moved_rows)])
-        removed = self._find_absent(ids_to_list(take_ids(batch.src, removals))) if len(removals) else []
-        return moved, removed, sum(summary.changed for summary in summaries)
+        self._changed = self._track_changed([summary.moved for summary in summaries])
+        moved = np.concatenate([part.rows * shards + shard for shard, part in enumerate(self._changed.moved)])
+        return moved, self._find_absent(removals), sum(summary.changed for summary in summaries)
+
+    def _track_changed(self, moved: list[MovedRows]) -> RemoteVectors:
+        """Let the shards drop the changed vectors of the current batch once the returned object is gone."""
+        changed = RemoteVectors(self.sequence + 1, moved)
+        weakref.finalize(changed, self._unused_changes.append, changed.sequence).atexit = False
+        return changed
 
     def build_changes(self, outcome: BatchOutcome) -> Changes:
         """Return the changes of the last batch or anchor; many vectors stay on the shards until they are read."""
-        if outcome.anchored or not self._moved_rows:  # `outcome` has rows that the batch itself did not move
+        changed = self._changed
+        if outcome.anchored or changed is None:  # `outcome` has rows that the batch itself did not move
             return super().build_changes(outcome)
-        numbers = np.concatenate([part.numbers for part in self._moved_rows])
-        order = np.argsort(numbers, kind="stable")
-        to_served, remote = self.rule.served_transform(), RemoteVectors(self.sequence, self._moved_rows)
-        weakref.finalize(remote, self._unused_changes.append, self.sequence).atexit = False
+        numbers = np.concatenate([part.numbers for part in changed.moved])
+        order, to_served = np.argsort(numbers, kind="stable"), self.rule.served_transform()
 
         def fetch_served(remote_vectors: Any) -> NDArray[np.float32]:
             return to_served(np.concatenate(self.fetch_changed_vectors(remote_vectors))[order])
 
         return Changes(
-            take_ids(join_id_columns([part.ids for part in self._moved_rows]), order),
-            cast(Any, remote),
+            take_ids(join_id_columns([part.ids for part in changed.moved]), order),
+            cast(Any, changed),
             fetch_served,
             numbers[order] >= outcome.first_new,
             outcome.removed,
@@ -190,7 +194,7 @@ class ClusterEngine(DriverReads):
 
     def _find_absent(self, removed: list[Id]) -> list[Id]:
         """Return the removed ids that did not arrive again."""
-        rows = self.find_rows(id_column(removed)).tolist()
+        rows = self.find_rows(id_column(removed)).tolist() if removed else []
         return [vertex for vertex, row in zip(removed, rows, strict=True) if row < 0]
 
     def warn_self_loops(self) -> None:
@@ -206,14 +210,7 @@ class ClusterEngine(DriverReads):
         return self.run_atomically(ClusterEngine._anchor)
 
     def _anchor(self) -> RowArray:
-        try:
-            moved = self._correct()
-        except CorrectionError as error:
-            moved = self._record_refused_anchor(error)
-        else:
-            self._record_anchor()
-        self._record_size()
-        return moved
+        return self._run_anchor(self._correct)
 
     def _correct(self) -> RowArray:
         if not self.ready:

@@ -38,6 +38,10 @@ class ShardLostError(StateError):
     """A shard is gone, or has lost its state."""
 
 
+class PeerLostError(ShardLostError):
+    """A shard stopped because another one is gone: a consequence, not the cause."""
+
+
 class Mesh:
     """The connections of one shard.
 
@@ -104,7 +108,7 @@ class LocalMesh(Mesh):
         """Wait for the next message of a shard."""
         message = self._queues[peer, self.index].get()
         if message is _ABORTED:
-            raise ShardLostError(f"Shard {peer} stopped in the middle of an update.")
+            raise PeerLostError(f"Shard {peer} stopped in the middle of an update.")
         return message
 
     def close(self) -> None:
@@ -195,7 +199,7 @@ class SocketMesh(Mesh):
             try:
                 _send_parts(self._sockets[peer], parts)
             except OSError as error:
-                raise ShardLostError(f"Shard {peer} is unreachable: {error}") from error
+                raise PeerLostError(f"Shard {peer} is unreachable: {error}") from error
 
     def flush(self) -> None:
         """Wait for the thread that sends large messages."""
@@ -208,7 +212,7 @@ class SocketMesh(Mesh):
         try:
             return _receive_message(self._sockets[peer])
         except OSError as error:
-            raise ShardLostError(f"Shard {peer} is unreachable: {error}") from error
+            raise PeerLostError(f"Shard {peer} is unreachable: {error}") from error
 
     def close(self) -> None:
         """Close all connections."""

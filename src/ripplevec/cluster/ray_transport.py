@@ -21,7 +21,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ripplevec.cluster.mesh import MeshListener, ShardLostError
+from ripplevec.cluster.mesh import MeshListener, PeerLostError, ShardLostError
 from ripplevec.cluster.shard import Shard
 from ripplevec.errors import StateError
 from ripplevec.parameters import Parameters
@@ -85,7 +85,8 @@ class ShardActor:
         hosted = self._hosted.get(model)
         if hosted is None or hosted.failure is not None:
             failure = hosted.failure if hosted else self._failures.get(model, "Ray restarted its process")
-            raise ShardLostError(f"Shard lost: {failure}")
+            lost = PeerLostError if isinstance(failure, PeerLostError) else ShardLostError
+            raise lost(f"Shard lost: {failure}")
         return hosted
 
     def report_failure(self, model: int) -> BaseException | None:
@@ -338,12 +339,12 @@ def _fetch(results: Sequence[Any], timeout: float | None = None) -> list[Any]:
 
 
 def _find_cause(results: Sequence[Any], lost: ShardLostError) -> Exception:
-    """Return the error of a shard whose call failed, because of which others are lost; else the loss itself."""
+    """Return the error because of which other shards are lost, if it is among the results; else the loss itself."""
     for result in results:
         try:
             ray.get(result, timeout=_DRAIN_TIMEOUT)
         except RayTaskError as error:
-            if not isinstance(error, ShardLostError) and not isinstance(error.cause, RayError):
+            if not isinstance(error, PeerLostError) and not isinstance(error.cause, RayError):
                 return error
         except RayError:
             continue  # this shard is gone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from math import inf
 
 import numpy as np
@@ -98,6 +99,17 @@ class EngineCounters:
             remaining * min(self.vertices_at_anchor, 2 * self.edges_at_anchor) if self.anchor_growth else inf
         )
         return due
+
+    def _run_anchor(self, correct: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Correct all vectors and count the anchor, or that it was refused; return the rows that moved."""
+        try:
+            moved = correct()
+        except CorrectionError as error:
+            moved = self._record_refused_anchor(error)
+        else:
+            self._record_anchor()
+        self._record_size()
+        return moved
 
     def _record_anchor(self) -> None:
         self.anchors, self.anchors_refused = self.anchors + 1, 0

@@ -152,18 +152,13 @@ class Engine(EngineReads, EngineCounters):
     def anchor(self) -> RowArray:
         """Correct all vectors, or compute the start of a model that began empty; return the moved rows."""
         self.pending_anchor = None  # superseded by this anchor
-        try:
-            if self.rule.ready:
-                moved = self.rule.anchor(self.store, self.sequence, self.change_threshold)
-            else:
-                self.rule.start(self.store)
-                moved = np.flatnonzero(self.store.placed)
-        except CorrectionError as error:
-            moved = self._record_refused_anchor(error)
-        else:
-            self._record_anchor()
-        self._record_size()
-        return moved
+        return self._run_anchor(self._correct)
+
+    def _correct(self) -> RowArray:
+        if self.rule.ready:
+            return self.rule.anchor(self.store, self.sequence, self.change_threshold)
+        self.rule.start(self.store)
+        return np.flatnonzero(self.store.placed)
 
     def may_trigger_anchor(self, batch: Batch) -> bool:
         """Return whether a batch may make an anchor due that is computed before the batch is complete."""

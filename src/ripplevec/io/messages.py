@@ -36,7 +36,7 @@ MAX_ID_BYTES = 1024
 """Longest id in bytes of UTF-8 (of decimal digits, for an integer)."""
 
 MAX_ARROW_BYTES = 1 << 27
-"""Largest size of an Arrow stream after decompression, with dictionary-encoded text written out."""
+"""Largest size of an Arrow stream, with dictionary-encoded text written out."""
 
 MAX_DISPLAY_CHARS = 1 << 16
 """Characters of a bad message that are kept."""
