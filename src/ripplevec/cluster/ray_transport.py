@@ -45,12 +45,10 @@ class ShardActor:
 
     def __init__(self) -> None:
         self._hosted: dict[int, HostedShard] = {}
-        self._failures: dict[int, str] = {}
 
     def create_shard(self, model: int, index: int, shards: int, parameters: Parameters) -> tuple[str, int]:
         """Create an empty shard for a model; return the address at which it accepts the connections of other shards."""
         self.drop_shard(model)
-        self._failures.pop(model, None)
         hosted = self._hosted[model] = HostedShard(Shard(index, shards, parameters))
         return hosted.address
 
@@ -71,31 +69,29 @@ class ShardActor:
     def call(self, model: int, method: str, constants: dict[str, Any], *arguments: Any) -> Any:
         """Call a method of a model's shard.
 
-        A shard whose method raises is dropped: its state no longer agrees with that of the other shards.
+        A shard whose method raises is lost: its state no longer agrees with that of the other shards.
         """
-        shard = self._find(model).shard
+        hosted = self._find(model)
         try:
-            return getattr(shard, method)(*arguments, **constants)
+            return getattr(hosted.shard, method)(*arguments, **constants)
         except BaseException as error:
-            self._failures[model] = f"{method} failed with {error!r}"
-            self.drop_shard(model)
+            hosted.failure = ShardLostError(f"{method} failed with {error!r}")
+            hosted.close()
             raise
 
     def _find(self, model: int) -> HostedShard:
         hosted = self._hosted.get(model)
-        if hosted is None or hosted.failure is not None:
-            failure = hosted.failure if hosted else self._failures.get(model, "Ray restarted its process")
-            lost = PeerLostError if isinstance(failure, PeerLostError) else ShardLostError
-            raise lost(f"Shard lost: {failure}")
+        if hosted is None:
+            raise ShardLostError("Shard lost: Ray restarted its process")
+        if hosted.failure is not None:
+            lost = PeerLostError if isinstance(hosted.failure, PeerLostError) else ShardLostError
+            raise lost(f"Shard lost: {hosted.failure}")
         return hosted
 
     def report_failure(self, model: int) -> BaseException | None:
-        """Return the error that a shard had in a program that all shards ran together; it is reported once."""
+        """Return the error that a shard had in a program that all shards ran together, unless it was a lost shard."""
         hosted = self._hosted.get(model)
-        if hosted is None or isinstance(hosted.failure, ShardLostError):
-            return None
-        failure, hosted.failure = hosted.failure, ShardLostError(f"its program failed with {hosted.failure!r}")
-        return failure
+        return None if hosted is None or isinstance(hosted.failure, ShardLostError) else hosted.failure
 
 
 class HostedShard:
@@ -200,6 +196,7 @@ class RayTransport:
         self.size, self._actors, self._model = actors.size, actors, next(_model_numbers)
         self._parameters = replace(parameters, threads=parameters.threads or actors.threads)
         self._unread = UnreadResults(self.size)
+        self._failure: BaseException | None = None  # because of which the shards are lost
         self.reset()
         weakref.finalize(self, partial(_drop_shards, actors, self._model))
 
@@ -218,6 +215,7 @@ class RayTransport:
                 connected = [actor.connect_shard.remote(self._model, addresses, token) for actor in handles]
                 self._unread.add(connected)
                 _fetch(connected, START_TIMEOUT)
+                self._failure = None
                 return
             except ShardLostError as error:
                 if time.monotonic() > deadline:
@@ -231,12 +229,16 @@ class RayTransport:
 
     def run(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Run a method on all shards at the same time: one call for any number of shards."""
+        if self._failure is not None:  # shards may report it later than the one that the driver called
+            raise ShardLostError(f"Shard lost: {self._failure!r}")
         entries = list(zip(*columns, strict=True)) if columns else [()] * self.size
         try:
             (results,) = _fetch([self._actors.run_method.remote(self._model, method, entries, constants)])
         except Exception as error:
+            self._failure = error
             failures = self._collect_failures()
             if isinstance(error, ShardLostError) and failures:
+                self._failure = failures[0]
                 raise failures[0] from error  # because of which the other shards stopped
             raise
         return list(results)

@@ -118,6 +118,18 @@ def test_failed_program_raises_its_cause_and_loses_the_shards(actors: ShardActor
     assert transport.run("find_mismatched_shards") == [[], []]
 
 
+def test_failure_that_a_shard_reports_late_is_not_raised_again(
+    actors: ShardActors, parameters: Parameters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport = RayTransport(actors, parameters)
+    with monkeypatch.context() as context:  # the other shard has not failed yet when the driver asks for its error
+        context.setattr(RayTransport, "_collect_failures", lambda _: [])
+        with pytest.raises(AttributeError, match="no_such_method"):
+            transport.run("no_such_method")
+    with pytest.raises(ShardLostError, match="no_such_method"):
+        transport.run("find_mismatched_shards")
+
+
 def test_killed_actor_raises_shard_lost_until_reset(actors: ShardActors, parameters: Parameters) -> None:
     transport = RayTransport(actors, parameters)
     ray.kill(actors.handles[1], no_restart=False)
