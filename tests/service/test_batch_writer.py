@@ -56,6 +56,7 @@ def make_writer(session: Any, **options: Any) -> BatchWriter:
         "queue_requests": 5,
         "queue_events": 1000,
         "queue_seconds": 30.0,
+        "write_seconds": 30.0,
         "newest": 0,
     }
     defaults["on_failure"] = lambda error: None

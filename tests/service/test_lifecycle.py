@@ -41,7 +41,7 @@ def run_with_runtime(settings: Settings, work: Callable[[Runtime], Any]) -> Any:
 def test_runtime_stop_writes_a_snapshot(tmp_path: Path) -> None:
     async def work(runtime: Runtime) -> str:
         for number in range(5):
-            await runtime.write(Batch.of([number], [number + 1]), None)
+            await runtime.writer.write(Batch.of([number], [number + 1]), None)
         return runtime.model.digest()
 
     digest = run_with_runtime(make_settings(tmp_path), work)
@@ -60,7 +60,7 @@ def test_runtime_damaged_state_fails_and_rejects_requests(tmp_path: Path) -> Non
         assert runtime.status == "failed"
         assert isinstance(runtime.failure, FormatError)
         with pytest.raises(RejectedRequest):
-            await runtime.write(Batch.of(["a"], ["b"]), None)
+            await runtime.writer.write(Batch.of(["a"], ["b"]), None)
 
     run_with_runtime(make_settings(tmp_path), work)
 
@@ -88,14 +88,14 @@ def test_runtime_write_timeout_is_rejected_and_retry_is_repeated(
 
         monkeypatch.setattr(runtime.session, "apply_many", slow)
         with pytest.raises(RejectedRequest, match="same key") as rejected:
-            await runtime.write(Batch.of(["a"], ["b"]), "k")
+            await runtime.writer.write(Batch.of(["a"], ["b"]), "k")
         assert rejected.value.status == 503
         release.set()
         monkeypatch.undo()
         again = None
         while again is None:  # on a busy machine the first write may not be complete yet
             with suppress(RejectedRequest):
-                again = await runtime.write(Batch.of(["a"], ["b"]), "k")
+                again = await runtime.writer.write(Batch.of(["a"], ["b"]), "k")
         assert again.repeated
         assert runtime.model.sequence == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import deque
@@ -10,6 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ripplevec.batch import Batch
 from ripplevec.changes import Changes
 from ripplevec.durability.journal import JournalEntry
 from ripplevec.errors import RipplevecError
@@ -68,6 +70,8 @@ class BatchWriter:
         Maximum number of requests and events in the queue.
     queue_seconds
         Maximum expected wait in the queue.
+    write_seconds
+        Maximum time that a request waits for its batch.
     newest
         Sequence number of the newest batch; a result with this number or a lower one is a repeated batch.
     on_failure
@@ -84,13 +88,14 @@ class BatchWriter:
         queue_requests: int,
         queue_events: int,
         queue_seconds: float,
+        write_seconds: float,
         newest: int,
         on_failure: Callable[[BaseException], None],
     ) -> None:
         self._session, self._metrics = session, metrics
         self._max_delay, self._max_batch = max_delay, max_batch
         self._queue_requests, self._queue_events = queue_requests, queue_events
-        self._queue_seconds = queue_seconds
+        self._queue_seconds, self._write_seconds = queue_seconds, write_seconds
         self._recent_groups: deque[tuple[int, float]] = deque(maxlen=RATE_GROUPS)  # (events, seconds)
         self._group_started: float | None = None  # start time of the group being written
         self._newest, self._on_failure = newest, on_failure
@@ -130,6 +135,15 @@ class BatchWriter:
         groups = list(self._recent_groups)
         events, seconds = sum(events for events, _ in groups), sum(seconds for _, seconds in groups)
         return elapsed + (self.queued_events * seconds / events if events else 0.0)
+
+    async def write(self, batch: Batch, key: str | None = None) -> WriteResult:
+        """Queue a batch with its idempotency key and return once it is on disk and applied; 503 after a timeout."""
+        writing = asyncio.wrap_future(self.submit(JournalEntry(batch, key)))
+        done, _ = await asyncio.wait([writing], timeout=self._write_seconds)
+        if not done:
+            reason = f"the batch is not on disk after {self._write_seconds:g} s, but may still be written"
+            raise RejectedRequest(503, f"{reason}; retry with the same key", {"Retry-After": "5"})
+        return writing.result()
 
     def submit(self, entry: JournalEntry) -> Future[WriteResult]:
         """Queue a batch; the future completes once the batch is on disk and applied."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import os
@@ -22,7 +21,7 @@ from ripplevec.durability.snapshot import SnapshotStore
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
 from ripplevec.io.registry import dead_letters_to
-from ripplevec.service.batch_writer import BatchWriter, WriteResult
+from ripplevec.service.batch_writer import BatchWriter
 from ripplevec.service.change_feed import ChangeFeed, EncodedChangeFeed
 from ripplevec.service.coalesced_reads import CoalescedReads
 from ripplevec.service.logs import log_event
@@ -118,16 +117,6 @@ class Runtime:
     def labels(self) -> VertexLabels:
         """Labels of vertices."""
         return self._require_ready(self._labels)
-
-    async def write(self, batch: Batch, key: str | None) -> WriteResult:
-        """Journal a batch and apply it."""
-        writing = asyncio.wrap_future(self.writer.submit(JournalEntry(batch, key)))
-        seconds = self.settings.limits.write_seconds
-        done, _ = await asyncio.wait([writing], timeout=seconds)
-        if not done:
-            reason = f"the batch is not on disk after {seconds:g} s, but may still be written; retry with the same key"
-            raise RejectedRequest(503, reason, {"Retry-After": "5"})
-        return writing.result()
 
     async def run_write_task(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a task that precedes a write, on threads that reads do not use."""
@@ -266,6 +255,7 @@ class Runtime:
             queue_requests=limits.queue_requests,
             queue_events=limits.queue_events,
             queue_seconds=limits.queue_seconds,
+            write_seconds=limits.write_seconds,
             newest=newest,
             on_failure=self._fail,
         )

@@ -63,7 +63,7 @@ async def remove_vertex(request: Request, id: str, kind: IdKind = "auto") -> Res
         return _receipt(WriteResult(runtime.model.empty_changes(sequence), True), 1)
     vertex = await runtime.run_write_task(model_reads.resolve_id, runtime.model, text, kind)
     batch = Batch.vertices([vertex], Op.REMOVE_VERTEX)
-    return _receipt(await runtime.write(batch, key), len(batch))
+    return _receipt(await runtime.writer.write(batch, key), len(batch))
 
 
 async def _write_events(request: Request) -> Response:
@@ -82,7 +82,7 @@ async def _write(request: Request, decode: Callable[..., Message], content_types
         arguments = content_type, data, request.headers.get(KEY_HEADER), runtime.settings.limits
         inline = len(data) <= INLINE_BYTES
         message = decode(*arguments) if inline else await runtime.run_write_task(decode, *arguments)
-        return _receipt(await runtime.write(message.batch, message.key), len(message.batch))
+        return _receipt(await runtime.writer.write(message.batch, message.key), len(message.batch))
 
 
 def _receipt(result: WriteResult, events: int) -> Response:
