@@ -224,7 +224,7 @@ def test_interleavings_detect_a_sequence_number_raised_too_early(
 def test_interleavings_detect_readers_admitted_too_early(
     place: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def without_lock(self: Any, work: Callable[[], Any]) -> Any:
+    def without_lock(self: Any, work: Callable[[], Any], on_error: Any = None) -> Any:
         return work()
 
     assert "is another state" in detect(place, monkeypatch, "run_exclusively", without_lock, locks_module.ReadWriteLock)

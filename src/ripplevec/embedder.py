@@ -1016,7 +1016,7 @@ class Embedder:
         try:
             prepared = engine.prepare_correction(batch)
             outcome = self._lock.run_exclusively(
-                partial(self._run_step, engine, engine.apply_prepared, batch, prepared)
+                partial(engine.apply_prepared, batch, prepared), partial(self._disable_if_incomplete, engine)
             )
             engine.start_pending_anchor()
         except BaseException as error:
@@ -1027,15 +1027,9 @@ class Embedder:
     def _apply_arrival(self, ids: IdColumn, weights: NDArray[np.float64] | None) -> int:
         """Apply an arrival by the fast path; return its row, or −1 if it must be applied as a batch. For the writer."""
         engine = self._engine
-        return self._lock.run_exclusively(partial(self._run_step, engine, engine.apply_arrival, ids, weights))
-
-    def _run_step(self, engine: Engine, step: Callable[..., Result], *arguments: Any) -> Result:
-        """Run a step of an engine while no reader is active; if it fails halfway, no reader sees the result."""
-        try:
-            return step(*arguments)
-        except BaseException as error:
-            self._disable_if_incomplete(engine, error)
-            raise
+        return self._lock.run_exclusively(
+            partial(engine.apply_arrival, ids, weights), partial(self._disable_if_incomplete, engine)
+        )
 
     def _update_copy(self, update: Callable[[Engine], Result]) -> Result:
         """Run a long update on one copy of the state while readers see the other. For the writer."""

@@ -238,12 +238,35 @@ def test_registered_readers_of_ended_threads_are_dropped(monkeypatch: pytest.Mon
     assert sum(reference() is not None for reference in registered) < 10
 
 
+def test_run_exclusively_failed_work_calls_on_error_before_anything_is_read() -> None:
+    lock, failure, calls = ReadWriteLock(), ValueError("broken"), list[Any]()
+
+    def fail() -> None:
+        raise failure
+
+    def handle(error: BaseException) -> None:
+        calls.append((error, lock.try_reading()))
+
+    with pytest.raises(ValueError, match="broken"), lock.exclude_writers():
+        lock.run_exclusively(fail, handle)
+    assert calls == [(failure, False)]
+    assert is_free(lock)
+    with lock.exclude_writers():
+        assert lock.run_exclusively(lambda: "done", handle) == "done"
+    assert len(calls) == 1
+
+
 # ------------------------------------------------------------------ interrupts
 
 
 def read_at_once(lock: ReadWriteLock) -> None:
     with lock.reading():
         pass
+
+
+def write_with_handler(lock: ReadWriteLock) -> None:
+    with lock.exclude_writers():
+        lock.run_exclusively(lambda: None, lambda error: None)
 
 
 def read_after_a_writer(lock: ReadWriteLock) -> None:
@@ -278,7 +301,7 @@ def write_after_a_reader(lock: ReadWriteLock) -> None:
         reader.join(LATE)
 
 
-@pytest.mark.parametrize("use", [read_at_once, write, read_after_a_writer, write_after_a_reader])
+@pytest.mark.parametrize("use", [read_at_once, write, write_with_handler, read_after_a_writer, write_after_a_reader])
 def test_lock_interrupted_at_any_line_is_left_free(use: Callable[[ReadWriteLock], None]) -> None:
     for number in range(200):
         lock = ReadWriteLock()

@@ -39,8 +39,13 @@ class ReadWriteLock:
         """Return a context that excludes all other writers while it is active; readers continue."""
         return self._writer_lock
 
-    def run_exclusively(self, work: Callable[[], Result]) -> Result:
-        """Run `work` while no thread reads. Only for a writer, within `exclude_writers`."""
+    def run_exclusively(
+        self, work: Callable[[], Result], on_error: Callable[[BaseException], None] | None = None
+    ) -> Result:
+        """Run `work` while no thread reads. Only for a writer, within `exclude_writers`.
+
+        If `work` raises an error, `on_error` is called with it before any thread reads again.
+        """
         for reference in self._readers:
             if (reader := reference()) is not None:
                 with reader.queued:
@@ -50,7 +55,7 @@ class ReadWriteLock:
                 if (reader := reference()) is not None:
                     with reader.inside:
                         pass
-            return work()
+            return work() if on_error is None else _run_guarded(work, on_error)
 
     def reading(self) -> AbstractContextManager[Any]:
         """Return a context that excludes changes while it is active; without effect if the thread already reads."""
@@ -85,6 +90,14 @@ class ReadWriteLock:
             self._readers = (*living, ref(reader))
         self._thread.reader = reader
         return reader
+
+
+def _run_guarded(work: Callable[[], Result], on_error: Callable[[BaseException], None]) -> Result:
+    try:
+        return work()
+    except BaseException as error:
+        on_error(error)
+        raise
 
 
 class _Reader:
