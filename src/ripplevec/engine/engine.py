@@ -267,7 +267,7 @@ class Engine(EngineReads, EngineCounters):
         """Run the rule after each step or after all; return moved rows, removed ids and the number of changed edges."""
         if not self.rule.one_by_one:
             deltas = [self.store.apply_delta(delta) for delta in steps]
-            delta = self._merge_steps(deltas, first_new)
+            delta = deltas[0] if len(deltas) == 1 else self._merge_steps(deltas, first_new)
             return self.rule.apply(self.store, delta, self.sequence + 1), delta.removed_ids, _count_changed_edges(delta)
         moved: list[RowArray] = [np.empty(0, np.int64)]
         removed: list[Id] = []

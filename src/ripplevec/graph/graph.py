@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -34,8 +34,6 @@ class GraphDelta(NamedTuple):
 
 def merge_deltas(steps: Sequence[GraphDelta]) -> GraphDelta:
     """Merge the changes of several steps into one delta."""
-    if len(steps) == 1:
-        return steps[0]
     if not steps:
         return GraphDelta(_NO_ROWS, _NO_PAIRS, _NO_PAIRS, _NO_PAIRS.astype(np.float64), _NO_ROWS, [])
     *columns, removed = zip(*steps, strict=True)
@@ -110,17 +108,21 @@ class Graph:
         """Return, for each pair of rows, whether an edge exists, or may have existed and expired."""
         return np.ones(src.size, np.bool_) if self.edges_expire else self.adjacency.has_edges(src, dst)
 
-    def apply(self, batch: Batch, *, one_by_one: bool = False) -> Iterable[GraphDelta]:
+    def apply(self, batch: Batch, *, one_by_one: bool = False) -> Iterator[GraphDelta]:
         """Apply a batch in order, step by step (one step per arrival with `one_by_one`).
 
         The batch must be applicable: `check_batch` raises otherwise. Each step is applied when the iterator reaches it;
         the caller must exhaust the iterator.
         """
         weight = unit_weights(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
-        if batch.op is None:
-            edges = batch.src, batch.dst, _add_ops(len(batch)), weight
-            return self._apply_arrivals(*edges) if one_by_one else self._apply_at_once(*edges)
-        return self._apply_ops(batch, batch.op, weight, one_by_one)
+        if batch.op is not None:
+            yield from self._apply_ops(batch, batch.op, weight, one_by_one)
+            return
+        edges = batch.src, batch.dst, _add_ops(len(batch)), weight
+        if one_by_one:
+            yield from self._apply_arrivals(*edges)
+        else:
+            yield self._apply_edges(*edges)
 
     def remove_edges(self, pairs: NDArray[np.int64]) -> GraphDelta:
         """Remove edges between rows, in order."""
@@ -191,12 +193,6 @@ class Graph:
             if cut < len(batch):
                 yield self._remove_vertex(take_ids(batch.src, slice(cut, cut + 1)))
             first = cut + 1
-
-    def _apply_at_once(
-        self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32]
-    ) -> Iterator[GraphDelta]:
-        """Apply edge operations in one step, when the iterator reaches it."""
-        yield self._apply_edges(src, dst, op, weight)
 
     def _apply_edges(
         self, src: IdColumn, dst: IdColumn, op: NDArray[np.int8], weight: NDArray[np.float32]
