@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-MAX_CALLS, MAX_FILES = 34, 26
+MAX_CALLS, MAX_FILES = 28, 26
 
 
 def test_write_path_of_small_batch_has_few_calls_and_files(benchmark: Callable[[str], Any]) -> None:

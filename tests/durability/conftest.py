@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from sqlite3 import Connection
+from types import TracebackType
 from typing import Any
 
 import pytest
@@ -25,14 +26,21 @@ class InstrumentedConnection:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.db, name)
 
-    def execute(self, statement: str, *values: Any) -> Any:
+    def __enter__(self) -> Connection:
+        return self.db.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         before, after = self.error_before_commit, self.error_after_commit
-        if statement != "COMMIT" or before is after is None:
-            return self.db.execute(statement, *values)
+        if kind is not None or before is after is None:
+            self.db.__exit__(kind, error, trace)
+            return
         self.error_before_commit = self.error_after_commit = None
         if before is not None:
+            self.db.rollback()  # as after a commit that failed
             raise before
-        self.db.execute(statement)
+        self.db.commit()
         assert after is not None
         raise after
 

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from ripplevec.batch import Batch
 from ripplevec.durability import journal_database, journal_schema
-from ripplevec.durability.journal_database import transaction, translate_errors
+from ripplevec.durability.journal_database import BEGIN, translate_errors
 from ripplevec.durability.journal_integrity import LastBatchMarker
-from ripplevec.durability.journal_schema import decode_batch, encode_batch
+from ripplevec.durability.journal_schema import decode_batch
 from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SnapshotStore
 from ripplevec.errors import FormatError, InvalidValueError, shorten
 from ripplevec.io.messages import check_idempotency_key
@@ -218,7 +218,8 @@ class Journal:
             raise FormatError(
                 f"keys: expected {self._key_count:,}, got {len(keys):,} readable ones; batches could be applied twice"
             )
-        with transaction(self._db):
+        with self._db:
+            self._db.execute(BEGIN)
             journal_schema.run_statements(self._db, f"DROP TABLE keys;\n{journal_schema.KEYS_TABLE}")
             journal_schema.add_keys(self._db, sorted(keys.items()))
             journal_schema.write_metadata(self._db, "keys", len(keys))
@@ -308,7 +309,8 @@ class Journal:
         }
         positions.pop(None, None)
         try:
-            with translate_errors(self.path, "write"), transaction(self._db):
+            with translate_errors(self.path, "write"), self._db:
+                self._db.execute(BEGIN)
                 self._db.executemany(_INSERT, rows)
                 changed: dict[str, Any] = {"last": last}
                 if keys:
@@ -335,7 +337,8 @@ class Journal:
         if now:
             changed: dict[str, Any] = {}
             with translate_errors(self.path, "compact"):
-                with transaction(self._db):
+                with self._db:
+                    self._db.execute(BEGIN)
                     self._drop_batches(self._compact_up_to, changed)
                     for name, value in changed.items():
                         journal_schema.write_metadata(self._db, name, value)
@@ -357,7 +360,8 @@ class Journal:
                 valid, _ = journal_schema.read_valid_keys(self._db)
                 keys = {key: sequence for key, sequence in valid.items() if sequence <= last}
                 journal_schema.create_tables(db, self.metadata | self._truncated_metadata(remaining, last, len(keys)))
-                with transaction(db):
+                with db:
+                    db.execute(BEGIN)
                     rows = [_encode_row(row.sequence, row.entry) for row in remaining if row.entry is not None]
                     db.executemany(_INSERT, rows)
                     journal_schema.add_keys(db, sorted(keys.items()))
@@ -456,11 +460,9 @@ def _check_position(source: str | None, position: Any) -> None:
         raise InvalidValueError.of("position", f"a value that JSON can represent ({error})", position) from error
 
 
-def _encode_row(sequence: int, entry: JournalEntry) -> tuple[Any, ...]:
+def _encode_row(sequence: int, entry: JournalEntry) -> journal_schema.Row:
     position = None if entry.source is None else json.dumps(entry.position)
-    payload = encode_batch(entry.batch)
-    checksum = journal_schema.row_checksum(sequence, entry.key, entry.source, position, payload=payload)
-    return sequence, checksum, entry.key, entry.source, position, payload
+    return journal_schema.encode_row(sequence, entry.key, entry.source, position, entry.batch)
 
 
 def _decode_row(sequence: int, row: tuple[Any, ...] | None) -> JournalRow:

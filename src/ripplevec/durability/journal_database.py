@@ -18,6 +18,9 @@ STRUCTURE_CHECK_LIMIT = 256 << 20
 CHECKPOINT_PAGES = 4_000
 """Pages of 4 KiB in the write-ahead log before SQLite moves them into the main file."""
 
+BEGIN = "BEGIN IMMEDIATE"
+"""Statement that starts a transaction: it acquires the write lock at once."""
+
 _NOTHING_SAVED = "Nothing was saved"
 _DISK_FULL = f"{_NOTHING_SAVED}; free some space and try again."
 _DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA)
@@ -34,6 +37,9 @@ def connect(
     path: Path, *, read_only: bool = False, wal: bool = True, tolerate_damage: bool = False
 ) -> sqlite3.Connection:
     """Open a connection whose commits return once the bytes are on disk; threads may share it, one at a time.
+
+    A transaction starts with `BEGIN` within a `with` statement over the connection, which commits it at the end of the
+    block, or rolls it back if the block raises.
 
     With `tolerate_damage`, a file opens even if its table descriptions cannot be parsed.
     """
@@ -66,19 +72,6 @@ def _read_only_mode(path: Path) -> str:
 def wal_path(path: Path) -> Path:
     """Return the path of the write-ahead log that belongs to a database file."""
     return Path(f"{path}-wal")
-
-
-@contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Run a block as one transaction: committed to disk at its end, or rolled back if it raises."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
 
 
 # ---------------------------------------------------------------------- integrity

@@ -11,13 +11,13 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from ripplevec.batch import Batch, Id, IdColumn
-from ripplevec.durability.journal_database import transaction
+from ripplevec.durability.journal_database import BEGIN
 from ripplevec.errors import FormatError, shorten
 from ripplevec.install_hint import upgrade_advice
 from ripplevec.io.arrow_ipc import encode_arrow_stream, unpacked_size
@@ -46,6 +46,9 @@ EMPTY_METADATA: dict[str, Any] = {
 }
 """Metadata of a new journal, besides the parameters of its model."""
 
+Row: TypeAlias = tuple[int, bytes, str | None, str | None, str | None, bytes]
+"""Values of a row of the table `batches`, in the order of its columns."""
+
 _MIXED_IDS = {b"ids": b"mixed"}
 """Field metadata of a column with integer and text ids, or integers beyond 64 bits: text with a letter for the kind."""
 
@@ -55,7 +58,8 @@ _MIXED_IDS = {b"ids": b"mixed"}
 
 def create_tables(db: sqlite3.Connection, metadata: Mapping[str, Any]) -> None:
     """Create empty tables and store metadata."""
-    with transaction(db):
+    with db:
+        db.execute(BEGIN)
         run_statements(db, TABLES)
         for name, value in metadata.items():
             write_metadata(db, name, value)
@@ -107,7 +111,8 @@ def repair_schema(db: sqlite3.Connection) -> None:
     if len(rowid_by_name) == len(expected) and _read_schema(db) != expected:
         expected_names = {name for _, name, _, _ in expected}
         damaged_names = iter([rowid for name, rowid in rowid_by_name.items() if name not in expected_names])
-        with transaction(db):
+        with db:
+            db.execute(BEGIN)
             for kind, name, table, sql in expected:
                 update = "UPDATE sqlite_master SET type = ?, name = ?, tbl_name = ?, sql = ? WHERE rowid = ?"
                 rowid = rowid_by_name[name] if name in rowid_by_name else next(damaged_names, None)
@@ -168,7 +173,14 @@ def _text_to_id(text: str) -> Id:
     return text[1:] if text[0] == "s" else int(text[1:], 16)
 
 
-# ---------------------------------------------------------------------- row checksums
+# ---------------------------------------------------------------------- rows and their checksums
+
+
+def encode_row(sequence: int, key: str | None, source: str | None, position: str | None, batch: Batch) -> Row:
+    """Return the values of a row of the table `batches`; `position` is JSON text."""
+    payload = encode_batch(batch)
+    checksum = row_checksum(sequence, key, source, position, payload=payload)
+    return sequence, checksum, key, source, position, payload
 
 
 def row_checksum(*values: Any, payload: bytes = b"") -> bytes:
@@ -285,7 +297,8 @@ def migrate(path: Path, db: sqlite3.Connection) -> None:
             f"To upgrade: {upgrade_advice()}"
         )
     while version < VERSION:
-        with transaction(db):
+        with db:
+            db.execute(BEGIN)
             MIGRATIONS[version](db)
             version += 1
             write_metadata(db, "version", version)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ripplevec.batch import Id
-from ripplevec.durability.journal_database import connect, sibling_path, transaction
+from ripplevec.durability.journal_database import BEGIN, connect, sibling_path
 from ripplevec.errors import FormatError, StateError
 from ripplevec.service.responses import RejectedRequest
 from ripplevec.util.checked_directory import fsync_directory
@@ -45,7 +45,8 @@ class VertexLabels:
             if len(self._labels) + len(added) > MAX_LABELS:
                 raise RejectedRequest(413, f"expected at most {MAX_LABELS:,} labels in total")
             try:
-                with transaction(self._db):
+                with self._db:
+                    self._db.execute(BEGIN)
                     self._db.executemany("INSERT OR REPLACE INTO labels VALUES (?, ?)", added)
                     self._db.executemany("DELETE FROM labels WHERE id = ?", removed)
             except sqlite3.DatabaseError as error:
