@@ -63,6 +63,7 @@ class Runtime:
         self.read_bodies = BodyReader(limits, limits.read_bodies_bytes)
         self.response_budget = ResponseBudget(limits.answers_bytes)
         self.metrics = Metrics()
+        self.metrics.add_gauge("ready", "1 once recovery is complete.", lambda: float(self.status == "ready"))
         self._read_queue = self._make_read_queue("reader", READER_THREADS)
         self._search_queue = self._make_read_queue("searcher", SEARCH_THREADS)
         self._map_queue = self._make_read_queue("mapper", 1)
@@ -324,7 +325,6 @@ class Runtime:
         def body_bytes() -> float:
             return self.write_bodies.held_bytes + self.read_bodies.held_bytes
 
-        gauge("ready", "1 once recovery is complete.", lambda: float(self.status == "ready"))
         gauge("sequence", "Batches applied since the state was created.", lambda: engine().sequence)
         gauge("vertices", "Vertices in the graph.", lambda: len(engine()))
         gauge("edges", "Edges in the graph.", lambda: engine().edges)

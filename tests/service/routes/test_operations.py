@@ -83,11 +83,12 @@ def test_service_during_recovery_is_alive_but_not_ready(start: Any, monkeypatch:
         for refused in (service.edges(["a", "b"]), service.http.get("/v1/stats"), service.http.get("/v1/vertices/a")):
             assert refused.status_code == 503
             assert refused.headers["retry-after"]
-        assert service.http.get("/metrics").status_code == 200
+        assert value(service.http.get("/metrics").text, "ripplevec_ready") == 0
     finally:
         go_on.set()
     while service.http.get("/readyz").status_code != 200:
         time.sleep(0.005)
+    assert value(service.http.get("/metrics").text, "ripplevec_ready") == 1
     assert service.edges(["a", "b"]).status_code == 200
 
 
