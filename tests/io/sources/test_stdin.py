@@ -79,6 +79,22 @@ def test_stdin_source_with_replayed_skips_lines_read_before(pipe):
         assert ids_to_list(source.read(0).batch.src) == expected
 
 
+def test_stdin_source_reopened_after_its_end_detects_the_format_again(pipe):
+    source, send = pipe()
+    send(b"src,dst,weight\n1,2,3.0\n")
+    send(None)
+    assert ids_to_list(source.read(0).batch.src) == [1]
+    with pytest.raises(EOFError):
+        source.read(0)
+    _, send = pipe()
+    source.open(None)
+    send(b'["a", "b"]\n')
+    read = source.read(0)
+    assert (ids_to_list(read.batch.src), read.bad_messages, read.position) == (["a"], [], {"line": 2})
+    send(b'["b", "c"]\n')
+    assert ids_to_list(source.read(0).batch.src) == ["b"]
+
+
 def test_stdin_source_with_short_replay_ends(pipe):
     source, send = pipe({"line": 9}, replayed=True)
     send(b"[1, 2]\n[2, 3]")

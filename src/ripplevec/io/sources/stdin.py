@@ -38,13 +38,13 @@ class StdinSource:
             check_choice("format", format, tuple(LINE_FORMATS))
         self._batch_size, self._fixed = check_positive_int("batch_size", batch_size), fixed
         self._format_name, self._replayed = format, replayed
-        self._format: LineFormat | None = None
-        self._ended = False
 
     def open(self, position: Position | None) -> None:
         """Start with the next bytes; with `replayed`, skip the lines up to this position."""
         self._input = sys.stdin.fileno()
         self._lines = LineBuffer(self.name, self._fill)
+        self._format: LineFormat | None = None
+        self._ended = False
         self._resume_at = dict(position or {}) if self._replayed else {}
 
     def read(self, timeout: float) -> ReadResult | None:
