@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from copy import deepcopy
 from enum import Enum, IntEnum
 from typing import Any
@@ -407,6 +408,17 @@ def test_vertices_batch_adds_or_removes() -> None:
     assert batch.op.tolist() == [Op.REMOVE_VERTEX] * 2
     assert ids_to_list(batch.src) == ids_to_list(batch.dst) == ["a", "b"]
     assert vertex_rows(Batch.vertices([1, 2])) == [1, 2]
+
+
+@pytest.mark.parametrize("create", [Batch, Batch.from_checked_columns])
+def test_batch_columns_are_read_only_and_given_arrays_stay_writable(create: Callable[..., Batch]) -> None:
+    arrays = np.array([1, 2]), np.array([2, 3]), np.array([0.5, 1.5]), np.array([0, 1], np.int8), np.array([1.0, 2.0])
+    batch = create(*arrays)
+    for column, array in zip([batch.src, batch.dst, batch.weight, batch.op, batch.time], arrays, strict=True):
+        assert isinstance(column, np.ndarray)
+        with pytest.raises(ValueError, match="read-only"):
+            column[0] = 9
+        array[0] = array[0]  # does not raise
 
 
 def test_batch_of_arrays_copies_them() -> None:

