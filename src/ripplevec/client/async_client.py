@@ -12,7 +12,7 @@ from tenacity import AsyncRetrying
 
 from ripplevec.batch import NO_NEIGHBORS, EdgeListLike, Id, IdsLike, resolve_neighbors
 from ripplevec.client import protocol
-from ripplevec.client.protocol import BatchChanges, Call, Vector, Weights
+from ripplevec.client.protocol import BatchChanges, Call, T, Vector, Weights
 
 
 class AsyncClient:
@@ -171,7 +171,7 @@ class AsyncClient:
         UnknownVertexError
             If some vertices are unknown; the error names them.
         """
-        return protocol.parse_vectors(await self._send(protocol.vectors(ids)))
+        return await self._send(protocol.vectors(ids))
 
     async def vector(self, vertex: Id) -> Vector:
         """Return the vector of one vertex.
@@ -234,7 +234,7 @@ class AsyncClient:
         NotFoundError
             If the vertex is unknown.
         """
-        return protocol.parse_nearest(await self._send(protocol.nearest(vertex, k)))
+        return await self._send(protocol.nearest(vertex, k))
 
     async def preview(
         self, neighbors: IdsLike = NO_NEIGHBORS, weights: Weights = None, *, neighbours: IdsLike | None = None
@@ -256,7 +256,7 @@ class AsyncClient:
             The vector.
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
-        return protocol.parse_vector(await self._send(protocol.preview(neighbors, weights)))
+        return await self._send(protocol.preview(neighbors, weights))
 
     async def put_labels(self, labels: Mapping[Id, str | None]) -> int:
         """Set the labels of vertices, for the live map.
@@ -271,8 +271,7 @@ class AsyncClient:
         int
             Number of labels the service now holds.
         """
-        body = await self._send(protocol.put_labels(labels))
-        return int(body["labels"])
+        return await self._send(protocol.put_labels(labels))
 
     async def stats(self, *, digest: bool = False, full: bool = False) -> dict[str, Any]:
         """Return statistics of the service.
@@ -343,9 +342,9 @@ class AsyncClient:
                 if (changes := protocol.parse_event(event)) is not None:
                     yield changes
 
-    async def _send(self, call: Call) -> Any:
-        async def request() -> Any:
-            return protocol.parse_response(await self._http.request(**call.arguments()))
+    async def _send(self, call: Call[T]) -> T:
+        async def request() -> T:
+            return call.parse_response(await self._http.request(**call.arguments()))
 
         return await self._retrying()(request)
 

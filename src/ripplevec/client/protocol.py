@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -20,6 +20,11 @@ from ripplevec.util.retry_policy import RetryPolicy
 
 Vector: TypeAlias = NDArray[np.float32]
 Weights: TypeAlias = Sequence[float] | None
+
+Receipt: TypeAlias = dict[str, Any]
+"""Response to a write: sequence number of the batch and its counts."""
+
+T = TypeVar("T")
 
 STREAM_TIMEOUT = 90.0
 """Seconds of silence after which a change stream counts as dead; the service sends a heartbeat every 15 s."""
@@ -57,14 +62,22 @@ class TooOldError(ServiceError):
     """The requested changes are no longer kept: read the vectors again and follow from their sequence number."""
 
 
+def _identity(body: Any) -> Any:
+    return body
+
+
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One HTTP request. Writes carry an idempotency key, so a repeated request is applied once."""
+class Call(Generic[T]):
+    """One HTTP request and the parser of its response.
+
+    Writes carry an idempotency key, so a repeated request is applied once.
+    """
 
     method: str
     path: str
     body: Any = None
     query: Mapping[str, Any] = field(default_factory=dict)
+    parse: Callable[[Any], T] = _identity
 
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments for `httpx.Client.request`."""
@@ -73,6 +86,10 @@ class Call:
             arguments["content"] = json.dumps(self.body, separators=(",", ":")).encode()
             arguments["headers"] = {"Content-Type": "application/json"}
         return arguments
+
+    def parse_response(self, response: httpx.Response) -> T:
+        """Return the result of a successful response; raise the matching error otherwise."""
+        return self.parse(parse_response(response))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +123,9 @@ class BatchChanges:
     last: bool = True
 
 
-def add_vertex(vertex: Id, neighbors: IdsLike, weights: Weights, key: str | None, time: float | None = None) -> Call:
+def add_vertex(
+    vertex: Id, neighbors: IdsLike, weights: Weights, key: str | None, time: float | None = None
+) -> Call[Receipt]:
     """Return the request that adds a vertex with its edges."""
     arrival: dict[str, Any] = {"id": vertex, "neighbors": _list_ids(neighbors, "neighbors")}
     if weights is not None:
@@ -121,7 +140,7 @@ def _list_ids(values: IdsLike, name: str = "ids") -> list[Id]:
     return ids_to_list(id_column(values, name))
 
 
-def add_edges(edges: EdgeListLike, key: str | None) -> Call:
+def add_edges(edges: EdgeListLike, key: str | None) -> Call[Receipt]:
     """Return the request that adds edges, given in any form that `Embedder.fit` accepts."""
     batch = Batch.from_any(edges)
     if batch.op is not None:
@@ -136,46 +155,47 @@ def add_edges(edges: EdgeListLike, key: str | None) -> Call:
     return Call("POST", "/v1/edges", {"key": key or new_key(), "edges": list(zip(*columns, strict=True))})
 
 
-def remove_edges(edges: Iterable[Sequence[Id]], key: str | None) -> Call:
+def remove_edges(edges: Iterable[Sequence[Id]], key: str | None) -> Call[Receipt]:
     """Return the request that removes edges."""
     return Call("DELETE", "/v1/edges", {"key": key or new_key(), "edges": [list(edge)[:2] for edge in edges]})
 
 
-def remove_vertices(vertices: Iterable[Id], key: str | None) -> Call:
+def remove_vertices(vertices: Iterable[Id], key: str | None) -> Call[Receipt]:
     """Return the request that removes vertices with all their edges."""
     return Call("DELETE", "/v1/vertices", {"key": key or new_key(), "ids": _list_ids(vertices)})
 
 
-def vectors(ids: Iterable[Id]) -> Call:
+def vectors(ids: Iterable[Id]) -> Call[Vector]:
     """Return the request for the vectors of vertices."""
-    return Call("POST", "/v1/vectors", {"ids": _list_ids(ids)})
+    return Call("POST", "/v1/vectors", {"ids": _list_ids(ids)}, parse=parse_vectors)
 
 
-def nearest(vertex: Id | Sequence[float] | Vector, k: int) -> Call:
+def nearest(vertex: Id | Sequence[float] | Vector, k: int) -> Call[list[tuple[Id, float]]]:
     """Return the request for the nearest vertices of a vertex or a vector."""
     if isinstance(vertex, int | str):
         kind = "text" if isinstance(vertex, str) else "integer"
-        return Call("GET", f"{vertex_path(vertex)}/nearest", query={"k": k, "kind": kind})
-    return Call("POST", "/v1/nearest", {"vector": np.asarray(vertex, np.float64).tolist(), "k": k})
+        return Call("GET", f"{vertex_path(vertex)}/nearest", query={"k": k, "kind": kind}, parse=parse_nearest)
+    body = {"vector": np.asarray(vertex, np.float64).tolist(), "k": k}
+    return Call("POST", "/v1/nearest", body, parse=parse_nearest)
 
 
-def vertex(vertex_id: Id) -> Call:
+def vertex(vertex_id: Id) -> Call[dict[str, Any]]:
     """Return the request for a vertex: vector, degree, age and label."""
     return Call("GET", vertex_path(vertex_id), query={"kind": "text" if isinstance(vertex_id, str) else "integer"})
 
 
-def preview(neighbors: IdsLike, weights: Weights) -> Call:
+def preview(neighbors: IdsLike, weights: Weights) -> Call[Vector]:
     """Return the request for the vector that a new vertex with these neighbors would receive."""
     body = {"neighbors": _list_ids(neighbors, "neighbors"), "weights": None if weights is None else [*weights]}
-    return Call("POST", "/v1/preview", body)
+    return Call("POST", "/v1/preview", body, parse=parse_vector)
 
 
-def put_labels(labels: Mapping[Id, str | None]) -> Call:
+def put_labels(labels: Mapping[Id, str | None]) -> Call[int]:
     """Return the request that sets labels."""
-    return Call("PUT", "/v1/labels", {"labels": list(labels.items())})
+    return Call("PUT", "/v1/labels", {"labels": list(labels.items())}, parse=lambda body: int(body["labels"]))
 
 
-def stats(digest: bool, full: bool) -> Call:
+def stats(digest: bool, full: bool) -> Call[dict[str, Any]]:
     """Return the request for the statistics of the service."""
     return Call("GET", "/v1/stats", query={"digest": digest, "full": full})
 

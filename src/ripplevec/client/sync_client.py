@@ -13,7 +13,7 @@ from tenacity import Retrying
 
 from ripplevec.batch import NO_NEIGHBORS, EdgeListLike, Id, IdsLike, resolve_neighbors
 from ripplevec.client import protocol
-from ripplevec.client.protocol import BatchChanges, Call, Vector, Weights
+from ripplevec.client.protocol import BatchChanges, Call, T, Vector, Weights
 
 
 class Client:
@@ -172,7 +172,7 @@ class Client:
         UnknownVertexError
             If some vertices are unknown; the error names them.
         """
-        return protocol.parse_vectors(self._send(protocol.vectors(ids)))
+        return self._send(protocol.vectors(ids))
 
     def vector(self, vertex: Id) -> Vector:
         """Return the vector of one vertex.
@@ -235,7 +235,7 @@ class Client:
         NotFoundError
             If the vertex is unknown.
         """
-        return protocol.parse_nearest(self._send(protocol.nearest(vertex, k)))
+        return self._send(protocol.nearest(vertex, k))
 
     def preview(
         self, neighbors: IdsLike = NO_NEIGHBORS, weights: Weights = None, *, neighbours: IdsLike | None = None
@@ -257,7 +257,7 @@ class Client:
             The vector.
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
-        return protocol.parse_vector(self._send(protocol.preview(neighbors, weights)))
+        return self._send(protocol.preview(neighbors, weights))
 
     def put_labels(self, labels: Mapping[Id, str | None]) -> int:
         """Set the labels of vertices, for the live map.
@@ -272,8 +272,7 @@ class Client:
         int
             Number of labels the service now holds.
         """
-        body = self._send(protocol.put_labels(labels))
-        return int(body["labels"])
+        return self._send(protocol.put_labels(labels))
 
     def stats(self, *, digest: bool = False, full: bool = False) -> dict[str, Any]:
         """Return statistics of the service.
@@ -342,9 +341,9 @@ class Client:
                 if (changes := protocol.parse_event(event)) is not None:
                     yield changes
 
-    def _send(self, call: Call) -> Any:
-        def request() -> Any:
-            return protocol.parse_response(self._http.request(**call.arguments()))
+    def _send(self, call: Call[T]) -> T:
+        def request() -> T:
+            return call.parse_response(self._http.request(**call.arguments()))
 
         return self._retrying()(request)
 
