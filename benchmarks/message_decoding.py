@@ -16,7 +16,8 @@ from _report import best_seconds, run_benchmark
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, StringConstraints
 
 from ripplevec.batch import MAX_TIME, MAX_WEIGHT, MIN_WEIGHT
-from ripplevec.io.messages import MAX_ID_BYTES, MAX_KEY_LENGTH, Document, decode_json
+from ripplevec.io.message_schema import MAX_ID_BYTES, MAX_KEY_LENGTH, Document
+from ripplevec.io.messages import decode_json
 
 REPEATS = 200
 

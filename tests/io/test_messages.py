@@ -14,10 +14,8 @@ from ripplevec.batch import Batch, Op, ids_to_list
 from ripplevec.durability.journal import JournalEntry
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.arrow_ipc import encode_arrow_stream
+from ripplevec.io.message_schema import MAX_ID_BYTES, MAX_KEY_LENGTH, MessageError
 from ripplevec.io.messages import (
-    MAX_ID_BYTES,
-    MAX_KEY_LENGTH,
-    MessageError,
     check_idempotency_key,
     check_message_key,
     decode_arrow,
@@ -25,7 +23,6 @@ from ripplevec.io.messages import (
     decode_json,
     decode_message,
     decode_messages,
-    describe_document,
     to_display_text,
 )
 from ripplevec.io.readers.edge_rows import ReadOptions
@@ -171,20 +168,6 @@ def test_decode_json_of_empty_list_is_empty_batch():
 def test_decode_message_that_is_invalid_raises_error_with_reason(data, reason):
     with pytest.raises(MessageError, match=reason):
         decode_message(data)
-
-
-@pytest.mark.parametrize("required", ["arrivals", "edges"])
-def test_describe_document_is_complete_and_has_no_references(required):
-    schema = describe_document(required)
-    assert "$ref" not in json.dumps(schema)
-    assert list(schema["properties"]) == ["key", "arrivals", "edges", "remove_edges", "remove_vertices"]
-    assert (schema["required"], schema["properties"][required]["minItems"]) == ([required], 1)
-    assert schema["additionalProperties"] is False
-    edge = schema["properties"]["edges"]["items"]
-    assert (edge["minItems"], edge["maxItems"], len(edge["prefixItems"])) == (2, 4, 4)
-    arrival = schema["properties"]["arrivals"]["items"]
-    assert list(arrival["properties"]) == ["id", "neighbors", "weights", "time"]
-    assert (arrival["required"], arrival["additionalProperties"]) == (["id"], False)
 
 
 def test_decode_json_accepts_longest_id_and_key():

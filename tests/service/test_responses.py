@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ripplevec.errors import InvalidValueError, RipplevecError, StateError, UnknownEdgeError, UnknownVertexError
-from ripplevec.io.messages import MessageError
+from ripplevec.io.message_schema import MessageError
 from ripplevec.service.responses import (
     NotFiniteError,
     RejectedRequest,

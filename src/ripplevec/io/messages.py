@@ -1,39 +1,41 @@
 """Event messages decoded into batches: JSON, Arrow streams and broker fields, from brokers, requests and text lines.
 
-`Document`, `Arrival` and `Edge` declare the JSON forms. Decoding, the expected values in error messages and the OpenAPI
-description of request bodies all follow from these declarations.
-
-JSON forms: one edge, `{"src": …, "dst": …, "weight": …, "op": …, "time": …}` or `[src, dst, weight, time]`, or a
-document with any of `arrivals`, `edges`, `remove_edges`, `remove_vertices`, applied in this order, and optionally a
-`key` (its idempotency key). An unknown name in an object is an error, because ignoring it could lose events silently.
+A JSON message is one edge, `{"src": …, "dst": …, "weight": …, "op": …, "time": …}` or `[src, dst, weight, time]`, or a
+document as `message_schema` declares it.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET
 
-from ripplevec.batch import MAX_TIME, MAX_WEIGHT, MIN_WEIGHT, Batch, Id, IdColumn, Op
-from ripplevec.errors import InvalidValueError, RipplevecError, shorten
+from ripplevec.batch import Batch, Id, IdColumn, Op
+from ripplevec.errors import InvalidValueError, shorten
 from ripplevec.io.arrow_ipc import decoded_text_size, unpacked_size
+from ripplevec.io.message_schema import (
+    DOCUMENT_DECODER,
+    MAX_ID_BYTES,
+    MAX_KEY_LENGTH,
+    Arrival,
+    Document,
+    Edge,
+    MessageError,
+    convert,
+)
 from ripplevec.io.protocols import BadMessage
 from ripplevec.io.readers.edge_rows import ReadOptions, RowError, parse_id, parse_op, parse_time, parse_weight
 from ripplevec.io.readers.jsonl import EdgeFieldExtractor
 from ripplevec.io.readers.parquet import to_seconds
 from ripplevec.io.rebatch import concatenate
-
-MAX_ID_BYTES = 1024
-"""Longest id in bytes of UTF-8 (of decimal digits, for an integer)."""
 
 MAX_ARROW_BYTES = 1 << 27
 """Largest size of an Arrow stream, with dictionary-encoded text written out."""
@@ -41,12 +43,8 @@ MAX_ARROW_BYTES = 1 << 27
 MAX_DISPLAY_CHARS = 1 << 16
 """Characters of a bad message that are kept."""
 
-MAX_KEY_LENGTH = 256
-"""Longest idempotency key in characters, wherever it is given."""
-
 DOCUMENT_LISTS = ("arrivals", "edges", "remove_edges", "remove_vertices")
 EDGE_FIELDS = ("src", "dst", "weight", "op", "time")
-EDGE_LIST_FIELDS = ("src", "dst", "weight", "time")
 
 ARROW_MAGIC = b"\xff\xff\xff\xff"
 """First bytes of an Arrow stream; no JSON text starts with them."""
@@ -55,151 +53,12 @@ Payload: TypeAlias = bytes | Mapping[str, bytes]
 """A message: bytes with JSON or Arrow, or the fields of a broker entry."""
 
 
-class MessageError(RipplevecError, ValueError):
-    """A message cannot be decoded into events."""
-
-
 @dataclass(frozen=True, slots=True)
 class Message:
     """The events of one message, and its idempotency key: a message sent again with the same key is applied once."""
 
     batch: Batch
     key: str | None = None
-
-
-# Declarations of the JSON forms. `extra_json_schema` holds what decoding cannot check: lengths are limited in bytes
-# (`_check_id_lengths`), and times may be text (`parse_time`).
-
-_TextId = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MAX_ID_BYTES})]
-_VertexId = Annotated[int | _TextId, Meta(description="an id that is int or str")]
-_Weight = Annotated[
-    Annotated[float, Meta(ge=MIN_WEIGHT, le=MAX_WEIGHT)] | None,
-    Meta(description=f"positive finite numbers from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}, or null for 1"),
-]
-_Time = Annotated[
-    Annotated[float, Meta(extra_json_schema={"minimum": -MAX_TIME, "maximum": MAX_TIME})]
-    | Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
-    | None,
-    Meta(description="a time as a number or in ISO 8601, or null for none"),
-]
-_Key = Annotated[
-    Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MAX_KEY_LENGTH})] | None,
-    Meta(description=f"text of 1 to {MAX_KEY_LENGTH} characters: a batch is applied once per key"),
-]
-_ARRIVAL_FORM = '{"id": …, "neighbors": […], "weights": […]}'
-
-
-class Edge(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """An edge as a JSON list: two ids, and optionally a weight and a time."""
-
-    src: _VertexId
-    dst: _VertexId
-    weight: _Weight = None
-    time: _Time = None
-
-
-class Arrival(Struct, forbid_unknown_fields=True, gc=False):
-    """A vertex with its edges. The spelling `neighbours` is accepted as well."""
-
-    id: _VertexId
-    neighbors: Annotated[list[_VertexId] | UnsetType, Meta(description="a list of ids that are int or str")] = UNSET
-    weights: Annotated[list[_Weight] | None, Meta(description="a list of weights, one per neighbor, or null")] = None
-    time: _Time = None
-    neighbours: Annotated[list[_VertexId] | UnsetType, Meta(description="a list of ids that are int or str")] = UNSET
-
-    def __post_init__(self) -> None:
-        if self.neighbours is not UNSET:
-            if self.neighbors is not UNSET:
-                raise ValueError('expected one of "neighbors" and "neighbours", got both. Remove one of them.')
-            self.neighbors, self.neighbours = self.neighbours, UNSET
-        count = 0 if self.neighbors is UNSET else len(self.neighbors)
-        if self.weights is not None and len(self.weights) != count:
-            raise ValueError(f"expected {count:,} weights, one per neighbor, got {len(self.weights):,}")
-
-
-class Document(Struct, forbid_unknown_fields=True):
-    """One batch: its parts are applied in this order, all together or not at all."""
-
-    key: _Key = None
-    arrivals: Annotated[list[Arrival] | UnsetType, Meta(description=f"a list of {_ARRIVAL_FORM}")] = UNSET
-    edges: Annotated[
-        list[Edge | dict[str, Any]] | UnsetType, Meta(description="a list of edges [src, dst, weight, time]")
-    ] = UNSET
-    remove_edges: Annotated[
-        list[tuple[_VertexId, _VertexId]] | UnsetType, Meta(description="a list of pairs [src, dst]")
-    ] = UNSET
-    remove_vertices: Annotated[list[_VertexId] | UnsetType, Meta(description="a list of ids that are int or str")] = (
-        UNSET
-    )
-
-
-def describe_document(required: str) -> dict[str, Any]:
-    """Return the JSON schema of a document whose list named `required` must not be empty, without references."""
-    (reference,), definitions = msgspec.json.schema_components([Document])
-    schema: dict[str, Any] = _resolve_references(reference, definitions)
-    edges, arrivals = schema["properties"]["edges"], schema["properties"]["arrivals"]
-    edges["items"] = edges["items"]["anyOf"][0]  # objects, whose keys depend on the options of a source, are not shown
-    edges["items"]["items"] = False
-    del arrivals["items"]["properties"]["neighbours"]
-    schema["properties"][required]["minItems"] = 1
-    return schema | {"required": [required]}
-
-
-def _resolve_references(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    """Return a schema with every reference replaced by its definition, and without titles and defaults."""
-    if isinstance(schema, list):
-        return [_resolve_references(item, definitions) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        return _resolve_references(definitions[schema["$ref"].rpartition("/")[2]], definitions)
-    properties = {name: _resolve_references(item, definitions) for name, item in schema.get("properties", {}).items()}
-    kept = {key: _resolve_references(item, definitions) for key, item in schema.items() if key not in _LEFT_OUT}
-    return kept | ({"properties": properties} if properties else {})
-
-
-_LEFT_OUT = ("title", "default", "properties")
-_EXPECTED: dict[str, str] = {
-    name: hint.__metadata__[0].description
-    for declared in (Document, Arrival, Edge)
-    for name, hint in get_type_hints(declared, include_extras=True).items()
-}
-_ERROR_PATH = re.compile(r" - at `\$(.*)`$")
-_DOCUMENT_DECODER = msgspec.json.Decoder(Document)
-T = TypeVar("T")
-
-
-def _convert(value: Any, declared: type[T], extractor: EdgeFieldExtractor) -> T:
-    """Convert a JSON value to its declared form; raise `MessageError` that names the first value that does not fit."""
-    try:
-        return msgspec.convert(value, declared)
-    except msgspec.ValidationError as error:
-        raise _explain(value, error, extractor) from None
-
-
-def _explain(value: Any, error: msgspec.ValidationError, extractor: EdgeFieldExtractor) -> MessageError:
-    """Describe a value that does not fit its declaration: its name, the expected and the given value, and its row."""
-    match = _ERROR_PATH.search(str(error))
-    steps = re.findall(r"\w+", match[1]) if match else []
-    names = [step for step in steps if not step.isdigit()]
-    name = names[-1] if names else "edges"
-    rows = [int(step) for step in steps if step.isdigit()]
-    for step in steps:
-        value = value[int(step) if step.isdigit() else step]
-    if name == "edges" and len(rows) == 1:
-        return MessageError(f"expected {extractor.not_an_edge_error()}, got {shorten(value)}")
-    if name == "edges" and len(rows) == 2:
-        name = EDGE_LIST_FIELDS[rows[1]]
-    if unknown := re.match(r"Object contains unknown field `(.*?)`", str(error)):
-        declared, name = (Arrival, "arrivals") if names else (Document, "document")
-        keys = ", ".join(key for key in declared.__struct_fields__ if key != "neighbours")
-        return MessageError(
-            f"{name}: expected only the keys {keys}, got {shorten(unknown[1])}. Remove the key or correct its spelling."
-        )
-    row = f" in row {rows[0]}" if rows else ""
-    if isinstance(error.__cause__, ValueError):
-        return MessageError(f"{name}: {error.__cause__}{row}")
-    return MessageError(f"{name}: expected {_EXPECTED[name]}, got {shorten(value)}{row}")
 
 
 @dataclass(slots=True)
@@ -254,7 +113,7 @@ def build_message(document: Document) -> Message:
 def _try_document(data: bytes) -> Document | None:
     """Decode a document in one step; None for another or an invalid message, which is decoded again to explain it."""
     try:
-        document = _DOCUMENT_DECODER.decode(data)
+        document = DOCUMENT_DECODER.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError):  # ValueError: not UTF-8
         return None
     return document if any(getattr(document, name) is not UNSET for name in DOCUMENT_LISTS) else None
@@ -284,7 +143,7 @@ def decode_messages(
                 continue
             _append_values(edges, columns, extractor)
             edges = []
-            _append_document(_convert(value, Document, extractor), columns, extractor)
+            _append_document(convert(value, Document, extractor), columns, extractor)
         _append_values(edges, columns, extractor)
         return _build_batch(columns, options), []
     except (MessageError, RecursionError):
@@ -426,7 +285,7 @@ def _decode_value(value: Any, options: ReadOptions | None) -> Message:
     columns, extractor = _EventColumns(), EdgeFieldExtractor(options or ReadOptions())
     key = None
     if _is_document(value):
-        document = _convert(value, Document, extractor)
+        document = convert(value, Document, extractor)
         _append_document(document, columns, extractor)
         key = check_message_key(document.key)
     else:
@@ -477,7 +336,7 @@ def _append_values(rows: list[Any], columns: _EventColumns, extractor: EdgeField
     ops: list[Any] | None = None
     if not extractor.keeps_lists or any(type(row) is not list for row in rows):
         rows, ops = _extract_fields(rows, extractor)
-    edges = _convert(rows, list[Edge], extractor)
+    edges = convert(rows, list[Edge], extractor)
     columns.extend_edges(edges, ops)
 
 

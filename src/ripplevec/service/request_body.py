@@ -10,15 +10,8 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from ripplevec.io.messages import (
-    Document,
-    Message,
-    MessageError,
-    build_message,
-    decode_arrow,
-    decode_json,
-    decode_messages,
-)
+from ripplevec.io.message_schema import Document, MessageError
+from ripplevec.io.messages import Message, build_message, decode_arrow, decode_json, decode_messages
 from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.schemas import RemoveEdges, RemoveVertices
 from ripplevec.service.settings import Limits

@@ -18,7 +18,7 @@ from ripplevec.errors import (
     UnknownEdgeError,
     UnknownVertexError,
 )
-from ripplevec.io.messages import MessageError
+from ripplevec.io.message_schema import MessageError
 
 CHUNK_BYTES = 1 << 16
 """Bytes of a large response that are handed to the connection at a time."""

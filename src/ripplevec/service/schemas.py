@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from ripplevec.batch import MAX_WEIGHT, MIN_WEIGHT
-from ripplevec.io.messages import MAX_ID_BYTES, MAX_KEY_LENGTH, describe_document
+from ripplevec.io.message_schema import MAX_ID_BYTES, MAX_KEY_LENGTH, describe_document
 from ripplevec.service.settings import Limits
 
 
