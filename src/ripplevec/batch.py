@@ -1,4 +1,4 @@
-"""Batches of graph operations, and the conversion of edge lists, ids, weights and times into them.
+"""Batches of graph operations, and the checks of their columns: ids, weights, operations and times.
 
 Row i of a batch applies the operation `op[i]` to the edge `src[i]`–`dst[i]` with weight `weight[i]`. Operations are
 applied in the order given. The two vertex operations use `src` only (`dst` repeats it).
@@ -9,13 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from os import PathLike
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from ripplevec.edge_lists import (
+    ArrowColumnLike,
+    GeometricDataLike,
+    IGraphLike,
+    NetworkXGraphLike,
+    SparseMatrixLike,
+    TableLike,
+    read_edge_list,
+)
 from ripplevec.errors import InvalidValueError, shorten
 
 Id: TypeAlias = int | str
@@ -30,85 +38,7 @@ MIN_WEIGHT, MAX_WEIGHT = 1e-30, 1e30
 MAX_TIME = 1e100
 """Bound of the absolute value of a time: differences of times, and their quotients by a half-life, must be finite."""
 
-EXPECTED_EDGES = "pairs (src, dst) or triples (src, dst, weight)"
 NO_NEIGHBORS: tuple[Id, ...] = ()  # default of parameters called `neighbors`
-
-
-class ArrowColumnLike(Protocol):
-    """A PyArrow `Array` or `ChunkedArray`."""
-
-    @property
-    def null_count(self) -> int:
-        """Number of missing values."""
-
-    def to_pylist(self) -> list[Any]:
-        """Return the values as Python objects."""
-
-
-class SparseMatrixLike(Protocol):
-    """A SciPy sparse matrix or sparse array."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of rows and columns."""
-
-    def tocoo(self) -> Any:
-        """Convert to coordinate format."""
-
-    def tocsr(self) -> Any:
-        """Convert to compressed row format."""
-
-
-class TableLike(Protocol):
-    """A pandas or polars `DataFrame`, or a PyArrow `Table` or `RecordBatch`."""
-
-    @property
-    def columns(self) -> Any:
-        """The columns, or their names."""
-
-    def __getitem__(self, name: str, /) -> Any:
-        """Return one column."""
-
-
-class NetworkXGraphLike(Protocol):
-    """A NetworkX graph of any kind."""
-
-    @property
-    def adj(self) -> Any:
-        """The adjacency view."""
-
-    @property
-    def nodes(self) -> Any:
-        """The node view."""
-
-    @property
-    def edges(self) -> Any:
-        """The edge view."""
-
-
-class IGraphLike(Protocol):
-    """A python-igraph `Graph`."""
-
-    @property
-    def vs(self) -> Any:
-        """The vertex sequence."""
-
-    @property
-    def es(self) -> Any:
-        """The edge sequence."""
-
-
-class GeometricDataLike(Protocol):
-    """A PyTorch Geometric `Data` object."""
-
-    @property
-    def edge_index(self) -> Any:
-        """The edges, a tensor of shape (2, m)."""
-
-    @property
-    def num_nodes(self) -> Any:
-        """Number of vertices."""
-
 
 IdsLike: TypeAlias = Iterable[Id] | NDArray[Any] | ArrowColumnLike
 """Anything that is a column of ids: a list, a NumPy array, a pandas series, an Arrow array."""
@@ -329,22 +259,12 @@ class Batch:
         >>> len(Batch.from_any([("a", "b"), ("b", "c", 2.5)]))
         2
         """
-        source: Any = edges
-        if isinstance(source, Batch):
-            return source
-        if hasattr(source, "tocoo"):
-            return _from_sparse(source, op, directed)
-        if hasattr(source, "adj") and hasattr(source, "nodes"):
-            return _from_networkx(source, op)
-        if hasattr(source, "vs") and hasattr(source, "es"):
-            return _from_igraph(source, op)
-        if hasattr(source, "edge_index") and hasattr(source, "num_nodes"):
-            return _from_sparse(_geometric_to_sparse(source), op, directed)
-        if hasattr(source, "columns") or isinstance(source, pa.Table | pa.RecordBatch):
-            return _from_table(source, op)
-        if isinstance(source, np.ndarray):
-            return _from_array(source, op)
-        return _from_rows(source, op)
+        if isinstance(edges, Batch):
+            return edges
+        columns = read_edge_list(edges, adding=op == Op.ADD, directed=directed)
+        operations = np.full(len(columns.src), op, np.int8) if columns.op is None and op != Op.ADD else columns.op
+        batch = cls(columns.src, columns.dst, columns.weight, operations, columns.time)
+        return batch if columns.vertices is None else _prepend_vertices(columns.vertices, batch)
 
     @classmethod
     def arrival(
@@ -635,98 +555,6 @@ def select_rows(batch: Batch, rows: NDArray[np.int64] | slice) -> Batch:
     """Select rows of a batch, in the order given."""
     optional = (None if column is None else column[rows] for column in (batch.weight, batch.op, batch.time))
     return Batch.from_checked_columns(take_ids(batch.src, rows), take_ids(batch.dst, rows), *optional)  # type: ignore[arg-type]
-
-
-# ---------------------------------------------------------------------- edge lists of other libraries
-
-
-def _fill_operation(op: Op, length: int) -> NDArray[np.int8] | None:
-    return None if op == Op.ADD else np.full(length, op, np.int8)
-
-
-def _from_rows(rows: Any, op: Op) -> Batch:
-    if isinstance(rows, str | bytes | dict) or not isinstance(rows, Iterable):
-        hint = "; read a file with ripplevec.io.open_edges" if isinstance(rows, str | PathLike) else ""
-        raise InvalidValueError(f"{InvalidValueError.of('edges', EXPECTED_EDGES, rows)}{hint}")
-    rows = list(rows)
-    if not rows:
-        return Batch.of([], [])
-    for number, row in enumerate(rows):
-        if isinstance(row, str | bytes) or not isinstance(row, Sequence | np.ndarray) or len(row) not in (2, 3):
-            has_time = isinstance(row, list | tuple) and len(row) == 4
-            hint = "; pass times with Batch.of(src, dst, weight, time=…)" if has_time else ""
-            error = InvalidValueError.of("edges", EXPECTED_EDGES, f"{shorten(row)} in row {number}")
-            raise InvalidValueError(f"{error}{hint}")
-    src, dst = [row[0] for row in rows], [row[1] for row in rows]
-    weighted = op == Op.ADD and any(len(row) == 3 for row in rows)
-    weights = [row[2] if len(row) == 3 else 1.0 for row in rows] if weighted else None
-    return Batch.of(src, dst, weights, _fill_operation(op, len(rows)))
-
-
-def _from_array(edges: NDArray[Any], op: Op) -> Batch:
-    if edges.ndim != 2 or edges.shape[1] not in (2, 3):
-        raise InvalidValueError.of("edges", "an array of shape (m, 2) or (m, 3)", f"shape {edges.shape}")
-    weights = edges[:, 2] if edges.shape[1] == 3 and op == Op.ADD else None
-    return Batch.of(edges[:, 0], edges[:, 1], weights, _fill_operation(op, len(edges)))
-
-
-def _from_table(frame: Any, op: Op) -> Batch:
-    table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
-    names = list(table.column_names if isinstance(table, pa.Table | pa.RecordBatch) else table.columns)
-    if "src" not in names or "dst" not in names:
-        raise InvalidValueError.of("edges", "columns src, dst[, weight, op, time]", f"columns {names}")
-    columns: dict[str, Any] = {name: _table_column(table[name]) for name in Batch.__slots__ if name in names}
-    return Batch.of(**{"op": _fill_operation(op, len(table)), **columns})
-
-
-def _table_column(column: Any) -> Any:
-    """Convert a pandas column to an array, which may hold int and str ids; return an Arrow column unchanged."""
-    return column if isinstance(column, pa.Array | pa.ChunkedArray) else column.to_numpy()
-
-
-def _from_sparse(matrix: Any, op: Op, directed: bool) -> Batch:
-    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InvalidValueError.of("edges", "a square sparse matrix", f"shape {matrix.shape}")
-    matrix = matrix.tocsr().copy()
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    if not directed and (matrix != matrix.T).nnz == 0:  # a symmetric matrix has each undirected edge twice
-        matrix = _upper_triangle(matrix)
-    entries = matrix.tocoo()
-    weights = None if (entries.data == 1).all() else entries.data
-    edges = Batch.of(entries.row, entries.col, weights, _fill_operation(op, entries.nnz))
-    return _prepend_vertices(np.arange(matrix.shape[0]), edges) if op == Op.ADD else edges
-
-
-def _upper_triangle(matrix: Any) -> Any:
-    from scipy.sparse import triu
-
-    return triu(matrix, format="csr")
-
-
-def _from_networkx(graph: Any, op: Op) -> Batch:
-    rows = list(graph.edges(data="weight", default=1.0))
-    src, dst, weights = ([row[part] for row in rows] for part in range(3))
-    edges = Batch.of(src, dst, weights, _fill_operation(op, len(rows)))
-    return _prepend_vertices(list(graph.nodes), edges) if op == Op.ADD else edges
-
-
-def _from_igraph(graph: Any, op: Op) -> Batch:
-    names = list(graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount()))
-    pairs = [(names[source], names[target]) for source, target in graph.get_edgelist()]
-    weights = list(graph.es["weight"]) if "weight" in graph.es.attributes() else None
-    edges = Batch.of([u for u, _ in pairs], [v for _, v in pairs], weights, _fill_operation(op, len(pairs)))
-    return _prepend_vertices(names, edges) if op == Op.ADD else edges
-
-
-def _geometric_to_sparse(data: Any) -> Any:
-    """Convert PyTorch Geometric data, which has an undirected edge in both directions, to a sparse matrix."""
-    from scipy.sparse import coo_array
-
-    source, target = data.edge_index.cpu().numpy()
-    weight = getattr(data, "edge_weight", None)
-    weights = np.ones(len(source)) if weight is None else weight.detach().cpu().numpy().astype(np.float64)
-    return coo_array((weights, (source, target)), shape=(data.num_nodes, data.num_nodes))
 
 
 def _prepend_vertices(ids: IdsLike, edges: Batch) -> Batch:

@@ -1,0 +1,204 @@
+"""Edge lists in the forms of Python, NumPy, SciPy, table and graph libraries, read as plain columns.
+
+The columns are not checked: `Batch.from_any` does this for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ripplevec.errors import InvalidValueError, shorten
+
+EXPECTED_EDGES = "pairs (src, dst) or triples (src, dst, weight)"
+
+
+class ArrowColumnLike(Protocol):
+    """A PyArrow `Array` or `ChunkedArray`."""
+
+    @property
+    def null_count(self) -> int:
+        """Number of missing values."""
+
+    def to_pylist(self) -> list[Any]:
+        """Return the values as Python objects."""
+
+
+class SparseMatrixLike(Protocol):
+    """A SciPy sparse matrix or sparse array."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of rows and columns."""
+
+    def tocoo(self) -> Any:
+        """Convert to coordinate format."""
+
+    def tocsr(self) -> Any:
+        """Convert to compressed row format."""
+
+
+class TableLike(Protocol):
+    """A pandas or polars `DataFrame`, or a PyArrow `Table` or `RecordBatch`."""
+
+    @property
+    def columns(self) -> Any:
+        """The columns, or their names."""
+
+    def __getitem__(self, name: str, /) -> Any:
+        """Return one column."""
+
+
+class NetworkXGraphLike(Protocol):
+    """A NetworkX graph of any kind."""
+
+    @property
+    def adj(self) -> Any:
+        """The adjacency view."""
+
+    @property
+    def nodes(self) -> Any:
+        """The node view."""
+
+    @property
+    def edges(self) -> Any:
+        """The edge view."""
+
+
+class IGraphLike(Protocol):
+    """A python-igraph `Graph`."""
+
+    @property
+    def vs(self) -> Any:
+        """The vertex sequence."""
+
+    @property
+    def es(self) -> Any:
+        """The edge sequence."""
+
+
+class GeometricDataLike(Protocol):
+    """A PyTorch Geometric `Data` object."""
+
+    @property
+    def edge_index(self) -> Any:
+        """The edges, a tensor of shape (2, m)."""
+
+    @property
+    def num_nodes(self) -> Any:
+        """Number of vertices."""
+
+
+class EdgeColumns(NamedTuple):
+    """Columns of an edge list, as the arguments of `Batch`, and the vertices of a graph that lists them."""
+
+    src: Any
+    dst: Any
+    weight: Any = None
+    op: Any = None
+    time: Any = None
+    vertices: Any = None
+
+
+def read_edge_list(edges: Any, *, adding: bool, directed: bool) -> EdgeColumns:
+    """Return the columns of an edge list in any form but a `Batch`.
+
+    Unless the edges are added, the weights of rows and the vertices of a graph are left out. If `directed`, a symmetric
+    matrix has an edge in each direction.
+    """
+    if hasattr(edges, "tocoo"):
+        columns = _read_sparse(edges, directed)
+    elif hasattr(edges, "adj") and hasattr(edges, "nodes"):
+        columns = _read_networkx(edges)
+    elif hasattr(edges, "vs") and hasattr(edges, "es"):
+        columns = _read_igraph(edges)
+    elif hasattr(edges, "edge_index") and hasattr(edges, "num_nodes"):
+        columns = _read_sparse(_geometric_to_sparse(edges), directed)
+    elif hasattr(edges, "columns") or isinstance(edges, pa.Table | pa.RecordBatch):
+        return _read_table(edges)
+    else:
+        return _read_array(edges, adding) if isinstance(edges, np.ndarray) else _read_rows(edges, adding)
+    return columns if adding else columns._replace(vertices=None)
+
+
+def _read_rows(rows: Any, adding: bool) -> EdgeColumns:
+    if isinstance(rows, str | bytes | dict) or not isinstance(rows, Iterable):
+        hint = "; read a file with ripplevec.io.open_edges" if isinstance(rows, str | PathLike) else ""
+        raise InvalidValueError(f"{InvalidValueError.of('edges', EXPECTED_EDGES, rows)}{hint}")
+    rows = list(rows)
+    for number, row in enumerate(rows):
+        if isinstance(row, str | bytes) or not isinstance(row, Sequence | np.ndarray) or len(row) not in (2, 3):
+            has_time = isinstance(row, list | tuple) and len(row) == 4
+            hint = "; pass times with Batch.of(src, dst, weight, time=…)" if has_time else ""
+            error = InvalidValueError.of("edges", EXPECTED_EDGES, f"{shorten(row)} in row {number}")
+            raise InvalidValueError(f"{error}{hint}")
+    weighted = adding and any(len(row) == 3 for row in rows)
+    weights = [row[2] if len(row) == 3 else 1.0 for row in rows] if weighted else None
+    return EdgeColumns([row[0] for row in rows], [row[1] for row in rows], weights)
+
+
+def _read_array(edges: NDArray[Any], adding: bool) -> EdgeColumns:
+    if edges.ndim != 2 or edges.shape[1] not in (2, 3):
+        raise InvalidValueError.of("edges", "an array of shape (m, 2) or (m, 3)", f"shape {edges.shape}")
+    return EdgeColumns(edges[:, 0], edges[:, 1], edges[:, 2] if edges.shape[1] == 3 and adding else None)
+
+
+def _read_table(frame: Any) -> EdgeColumns:
+    table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
+    names = list(table.column_names if isinstance(table, pa.Table | pa.RecordBatch) else table.columns)
+    if "src" not in names or "dst" not in names:
+        raise InvalidValueError.of("edges", "columns src, dst[, weight, op, time]", f"columns {names}")
+    used = [name for name in ("src", "dst", "weight", "op", "time") if name in names]
+    return EdgeColumns(**{name: _table_column(table[name]) for name in used})
+
+
+def _table_column(column: Any) -> Any:
+    """Convert a pandas column to an array, which may hold int and str ids; return an Arrow column unchanged."""
+    return column if isinstance(column, pa.Array | pa.ChunkedArray) else column.to_numpy()
+
+
+def _read_sparse(matrix: Any, directed: bool) -> EdgeColumns:
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InvalidValueError.of("edges", "a square sparse matrix", f"shape {matrix.shape}")
+    matrix = matrix.tocsr().copy()
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if not directed and (matrix != matrix.T).nnz == 0:  # a symmetric matrix has each undirected edge twice
+        matrix = _upper_triangle(matrix)
+    entries = matrix.tocoo()
+    weights = None if (entries.data == 1).all() else entries.data
+    return EdgeColumns(entries.row, entries.col, weights, vertices=np.arange(matrix.shape[0]))
+
+
+def _upper_triangle(matrix: Any) -> Any:
+    from scipy.sparse import triu
+
+    return triu(matrix, format="csr")
+
+
+def _read_networkx(graph: Any) -> EdgeColumns:
+    rows = list(graph.edges(data="weight", default=1.0))
+    src, dst, weights = ([row[part] for row in rows] for part in range(3))
+    return EdgeColumns(src, dst, weights, vertices=list(graph.nodes))
+
+
+def _read_igraph(graph: Any) -> EdgeColumns:
+    names = list(graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount()))
+    pairs = [(names[source], names[target]) for source, target in graph.get_edgelist()]
+    weights = list(graph.es["weight"]) if "weight" in graph.es.attributes() else None
+    return EdgeColumns([u for u, _ in pairs], [v for _, v in pairs], weights, vertices=names)
+
+
+def _geometric_to_sparse(data: Any) -> Any:
+    """Convert PyTorch Geometric data, which has an undirected edge in both directions, to a sparse matrix."""
+    from scipy.sparse import coo_array
+
+    source, target = data.edge_index.cpu().numpy()
+    weight = getattr(data, "edge_weight", None)
+    weights = np.ones(len(source)) if weight is None else weight.detach().cpu().numpy().astype(np.float64)
+    return coo_array((weights, (source, target)), shape=(data.num_nodes, data.num_nodes))
