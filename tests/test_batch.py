@@ -336,11 +336,12 @@ def test_batch_from_any_of_a_batch_returns_it() -> None:
     assert Batch.from_any(batch) is batch
 
 
-def test_batch_copies_and_pickles_keep_all_columns() -> None:
+def test_batch_copies_and_pickles_keep_all_columns_read_only() -> None:
     batch = Batch([1, 2], [2, 3], [0.5, 4.0], [Op.ADD, Op.REMOVE], [7.0, np.nan])
     for other in (deepcopy(batch), pickle.loads(pickle.dumps(batch))):
         for name in Batch.__slots__:
             np.testing.assert_array_equal(getattr(other, name), getattr(batch, name))
+            assert not getattr(other, name).flags.writeable
 
 
 @pytest.mark.parametrize("op", [Op.ADD, Op.REMOVE, 9])

@@ -156,6 +156,10 @@ class Batch:
     def __len__(self) -> int:
         return len(self.src)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to copy and unpickle the batch: its columns stay read-only."""
+        return Batch.from_checked_columns, (self.src, self.dst, self.weight, self.op, self.time)
+
     @classmethod
     def of(
         cls,
