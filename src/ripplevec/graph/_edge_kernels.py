@@ -45,7 +45,8 @@ EXACT_SUM_DEGREE = 1 << (HUB_SIZE_CLASS - 1)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _move_slot(links: Links, old: int, new: int, directed: bool) -> None:
+def move_slot(links: Links, old: int, new: int, directed: bool) -> None:
+    """Copy a slot to another place."""
     links.neighbor[new] = links.neighbor[old]
     links.weight[new] = links.weight[old]
     if directed:
@@ -61,7 +62,7 @@ def _resize(links: Links, row: int, size_class: int, directed: bool) -> None:
     if size_class != NO_BLOCK:
         at = allocate_block(links.allocator, 0, ARENA_TOP, links.neighbor, size_class)
         for i in range(degree):
-            _move_slot(links, old + i, at + i, directed)
+            move_slot(links, old + i, at + i, directed)
         links.begin[row] = at
     if old_size_class != NO_BLOCK:
         free_block(links.allocator, 0, links.neighbor, old, old_size_class)
@@ -106,7 +107,7 @@ def _remove_slot(links: Links, row: int, slot: int, directed: bool) -> None:
     free_index(links, row)
     end = links.begin[row] + links.degree[row] - 1
     for at in range(slot, end):
-        _move_slot(links, at + 1, at, directed)
+        move_slot(links, at + 1, at, directed)
     degree = links.degree[row] - 1
     links.degree[row] = degree
     size_class = links.size_class[row]
@@ -186,7 +187,7 @@ def _add_edge(links: Links, src: int, dst: int, weight: float, duplicate_policy:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _add_endpoint(
+def add_endpoint(
     links: Links, row: int, neighbor: int, weight: float, direction: int, duplicate_policy: int, directed: bool
 ) -> float:
     """Do the part of `_add_edge` that concerns one endpoint; the outgoing endpoint counts the edge."""
@@ -327,7 +328,7 @@ def apply_endpoints(
         before = links.strength[row]
         if op[i] == ADD:
             ensure_index(links, row)
-            change = abs(_add_endpoint(links, row, neighbor, weight[i], direction[i], duplicate_policy, directed))
+            change = abs(add_endpoint(links, row, neighbor, weight[i], direction[i], duplicate_policy, directed))
         else:
             change = abs(_remove_endpoint(links, row, neighbor, direction[i], directed))
         if change > 0:

@@ -39,14 +39,21 @@ def insert_into_index(links: Links, row: int, neighbor: int, position: int) -> N
 
 
 @njit(cache=True, nogil=True)
-def _build_index(links: Links, row: int) -> None:
-    """Allocate and fill the index of a row."""
-    size_class = links.size_class[row]
-    base = allocate_block(links.allocator, INDEX_FREE_LISTS, INDEX_ARENA_TOP, links.index_cells, size_class + 1)
-    links.index_cells[base : base + (2 << size_class)] = 0
-    links.index_begin[row] = base
+def fill_index(links: Links, row: int) -> None:
+    """Fill the newly allocated index of a row."""
+    base = links.index_begin[row]
+    links.index_cells[base : base + (2 << links.size_class[row])] = 0
     for i in range(links.degree[row]):
         insert_into_index(links, row, links.neighbor[links.begin[row] + i], i)
+
+
+@njit(cache=True, nogil=True)
+def _build_index(links: Links, row: int) -> None:
+    """Allocate and fill the index of a row."""
+    links.index_begin[row] = allocate_block(
+        links.allocator, INDEX_FREE_LISTS, INDEX_ARENA_TOP, links.index_cells, links.size_class[row] + 1
+    )
+    fill_index(links, row)
 
 
 @njit(cache=True, nogil=True, forceinline=True)

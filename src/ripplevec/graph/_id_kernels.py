@@ -57,7 +57,7 @@ def home_slot(tag: int, mask: int) -> Any:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> bool:
+def same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> bool:
     place = 0
     while place < size and arena[start + place] == data[key + place]:
         place += 1
@@ -112,7 +112,7 @@ def _search(table: Table, ids: EncodedIds, tags: Ints, first: int, last: int, ro
                 if kind == 0:
                     break
                 start, stop = spans[ref >> 1]
-                if stop - start == end - key and _same_bytes(arena, start, data, key, end - key):
+                if stop - start == end - key and same_bytes(arena, start, data, key, end - key):
                     break
             slot = (slot + 1) & mask
             ref = slots[slot, 1]
@@ -192,7 +192,7 @@ def intern_id(table: Table, ids: EncodedIds, i: int, rows: Ints, added: Ints, ne
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _equals_previous(ids: EncodedIds, i: int) -> bool:
+def equals_previous(ids: EncodedIds, i: int) -> bool:
     """Return whether an id equals the one before it."""
     keys, ends, data = ids
     if len(ends) == 0:
@@ -200,7 +200,7 @@ def _equals_previous(ids: EncodedIds, i: int) -> bool:
     if ends[i] == INTEGER or ends[i - 1] == INTEGER:
         return keys[i] == keys[i - 1] and ends[i] == ends[i - 1]
     size = ends[i] - keys[i]
-    return ends[i - 1] - keys[i - 1] == size and _same_bytes(data, keys[i - 1], data, keys[i], size)
+    return ends[i - 1] - keys[i - 1] == size and same_bytes(data, keys[i - 1], data, keys[i], size)
 
 
 @njit(cache=True, nogil=True)
@@ -219,7 +219,7 @@ def intern_ids(
         find_ids(table, dst, pairs, last, dst_rows)
         for i in range(pairs, last):
             if src_rows[i] < 0:
-                if i and _equals_previous(src, i):  # a new vertex usually arrives with several consecutive edges
+                if i and equals_previous(src, i):  # a new vertex usually arrives with several consecutive edges
                     src_rows[i] = src_rows[i - 1]
                 else:
                     new = intern_id(table, src, i, src_rows, added, new)

@@ -43,7 +43,8 @@ def merge_deltas(steps: Sequence[GraphDelta]) -> GraphDelta:
 class Graph:
     """A growing graph: vertex ids, their rows, their arrival numbers, and the edges between rows."""
 
-    def __init__(self, *, directed: bool = False, duplicates: str = "add") -> None:
+    def __init__(self, *, directed: bool = False, duplicates: str = "add", threads: int = 1) -> None:
+        self.threads = threads  # for large batches; does not change the result
         self.ids = IdTable()
         self.adjacency = Adjacency(directed=directed, duplicates=duplicates)
         self.next_arrival = 0
@@ -152,7 +153,7 @@ class Graph:
 
     def copy(self) -> Graph:
         """Return an independent copy."""
-        other = Graph(directed=self.adjacency.directed, duplicates=self.adjacency.duplicates)
+        other = Graph(directed=self.adjacency.directed, duplicates=self.adjacency.duplicates, threads=self.threads)
         other.ids, other.adjacency = self.ids.copy(), self.adjacency.copy()
         other.next_arrival, other.edges_expire, other._warned = self.next_arrival, self.edges_expire, self._warned
         return other
@@ -168,9 +169,11 @@ class Graph:
         return {**ids, **edges, "arrival": self.arrival[:rows].copy(), "next_arrival": np.array(self.next_arrival)}
 
     @classmethod
-    def from_state(cls, state: dict[str, NDArray[Any]], *, directed: bool, duplicates: str) -> Graph:
+    def from_state(
+        cls, state: dict[str, NDArray[Any]], *, directed: bool, duplicates: str, threads: int = 1
+    ) -> Graph:
         """Restore a graph from its `state`."""
-        self = cls(directed=directed, duplicates=duplicates)
+        self = cls(directed=directed, duplicates=duplicates, threads=threads)
         self.ids = IdTable.from_state(strip_prefix("ids_", state))
         self.adjacency = Adjacency.from_packed(strip_prefix("edges_", state), directed=directed, duplicates=duplicates)
         self.adjacency.ensure_rows(self.ids.row_count)
@@ -227,7 +230,7 @@ class Graph:
     def _intern(self, src: IdColumn, dst: IdColumn) -> tuple[NDArray[np.int64], RowArray]:
         """Return the rows of both endpoints, adding vertices that are new, and the rows of the new vertices."""
         pairs = np.empty((len(src), 2), np.int64)
-        pairs[:, 0], pairs[:, 1], arrived = self.ids.intern(src, dst)
+        pairs[:, 0], pairs[:, 1], arrived = self.ids.intern(src, dst, self.threads)
         self._assign_arrival_numbers(arrived)
         return pairs, arrived
 
@@ -242,7 +245,7 @@ class Graph:
     def _apply_rows(
         self, arrived: RowArray, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]
     ) -> GraphDelta:
-        changed_share = self.adjacency.apply(op, pairs, weight)
+        changed_share = self.adjacency.apply(op, pairs, weight, self.threads)
         return GraphDelta(arrived, pairs, self.arrival[pairs], changed_share, _NO_ROWS, [])
 
     def _remove_vertex(self, vertex: IdColumn) -> GraphDelta:
