@@ -163,7 +163,7 @@ class EngineReads:
         rows = outcome.moved[order]
         return Changes(
             self.graph.ids.to_column(rows),
-            self.store.vectors[rows],
+            self.store.copy_rows(rows),
             self.rule.served_transform(),
             arrival[order] >= outcome.first_new,
             outcome.removed,

@@ -182,25 +182,24 @@ def plan_moves(
 @njit(cache=True, nogil=True)
 def reserve_blocks(links: Links, moves: BlockMoves, first: int) -> int:
     """Allocate the new blocks and indexes, from the `first` on; return how many are done when an arena is full."""
-    allocator = links.allocator
-    for i in range(first, moves.rows.size):
-        size_class = moves.size_class[i]
+    allocator, neighbors, index_cells, classes = links.allocator, links.neighbor, links.index_cells, links.size_class
+    rows, size_classes, begins, index_begins = moves.rows, moves.size_class, moves.begin, moves.index_begin
+    for i in range(first, rows.size):
+        size_class = size_classes[i]
         size, is_hub = np.int64(1) << size_class, size_class >= HUB_SIZE_CLASS
-        if allocator[ARENA_TOP] + size > links.neighbor.size:
+        allocator[MAX_SIZE_CLASS] = max(allocator[MAX_SIZE_CLASS], size_class)  # an arena grows in proportion to it
+        if allocator[ARENA_TOP] + size > neighbors.size:
             return i
-        if is_hub and allocator[INDEX_ARENA_TOP] + 2 * size > links.index_cells.size:
+        if is_hub and allocator[INDEX_ARENA_TOP] + 2 * size > index_cells.size:
             return i
-        if size_class > links.size_class[moves.rows[i]]:
-            moves.begin[i] = allocate_block(allocator, 0, ARENA_TOP, links.neighbor, size_class)
-        else:
-            moves.begin[i] = links.begin[moves.rows[i]]
-        moves.index_begin[i] = NO_INDEX
+        index_begins[i] = NO_INDEX
+        if size_class > classes[rows[i]]:
+            begins[i] = allocate_block(allocator, 0, ARENA_TOP, neighbors, size_class)
+        else:  # the row only needs an index
+            begins[i] = links.begin[rows[i]]
         if is_hub:
-            moves.index_begin[i] = allocate_block(
-                allocator, INDEX_FREE_LISTS, INDEX_ARENA_TOP, links.index_cells, size_class + 1
-            )
-        allocator[MAX_SIZE_CLASS] = max(allocator[MAX_SIZE_CLASS], size_class)
-    return moves.rows.size
+            index_begins[i] = allocate_block(allocator, INDEX_FREE_LISTS, INDEX_ARENA_TOP, index_cells, size_class + 1)
+    return rows.size
 
 
 @njit(cache=True, nogil=True)

@@ -10,8 +10,6 @@ ordered like the integers.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -82,11 +80,21 @@ def _are_equal(src: EncodedIds, dst: EncodedIds, one: int, other: int) -> bool:
     return other_end - other_ids[0][j] == size and same_bytes(ids[2], ids[0][i], other_ids[2], other_ids[0][j], size)
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def _count_bytes(src: EncodedIds, dst: EncodedIds, mention: int) -> int:
+    """Return the number of bytes that the table stores of an id: none of an integer."""
+    keys, ends, _ = dst if mention & 1 else src
+    return 0 if len(ends) == 0 or ends[mention >> 1] == INTEGER else ends[mention >> 1] - keys[mention >> 1]
+
+
 @njit(cache=True, nogil=True)
 def find_first_mentions(
     src: EncodedIds, dst: EncodedIds, mentions: Ints, tags: Ints, part: int, parts: int, first_mentions: Ints
-) -> None:
-    """Fill in the position of the first mention of the same id, for the mentions whose hash belongs to a part."""
+) -> tuple[int, int]:
+    """Fill in the position of the first mention of the same id, for the mentions whose hash belongs to a part.
+
+    Returns the number of different ids among them, and the number of bytes that the table stores of these.
+    """
     own = np.empty(len(mentions), np.int64)
     count = 0
     for i in range(len(mentions)):
@@ -95,63 +103,56 @@ def find_first_mentions(
     size = 16
     while size < 2 * count:
         size *= 2
-    cells, mask = np.full(size, EMPTY, np.int64), size - 1
+    cells, mask = np.full((size, 2), EMPTY, np.int64), size - 1  # one line per cell: tag, and position or EMPTY
+    new_ids, new_bytes = 0, 0
     for position in range(count):
         if position + 8 < count:
             prefetch(cells, home_slot(tags[own[position + 8]], mask), 0)
         i = own[position]
-        cell = home_slot(tags[i], mask)
-        while cells[cell] != EMPTY:
-            other = cells[cell]
-            if tags[other] == tags[i] and _are_equal(src, dst, mentions[other], mentions[i]):
+        tag = tags[i]
+        cell = home_slot(tag, mask)
+        while cells[cell, 1] != EMPTY:
+            if cells[cell, 0] == tag and _are_equal(src, dst, mentions[cells[cell, 1]], mentions[i]):
                 break
             cell = (cell + 1) & mask
-        if cells[cell] == EMPTY:
-            cells[cell] = i
-        first_mentions[i] = cells[cell]
-
-
-@njit(cache=True, nogil=True)
-def count_new_ids(src: EncodedIds, dst: EncodedIds, mentions: Ints, first_mentions: Ints) -> tuple[int, int]:
-    """Return the number of different ids among the mentions, and the number of bytes that the table stores of them."""
-    count, size = 0, 0
-    for i in range(len(mentions)):
-        if first_mentions[i] == i:
-            count += 1
-            keys, ends, _ = dst if mentions[i] & 1 else src
-            line = mentions[i] >> 1
-            if len(ends) and ends[line] != INTEGER:
-                size += ends[line] - keys[line]
-    return count, size
+        if cells[cell, 1] == EMPTY:
+            cells[cell, 0], cells[cell, 1] = tag, i
+            new_ids += 1
+            new_bytes += _count_bytes(src, dst, mentions[i])
+        first_mentions[i] = cells[cell, 1]
+    return new_ids, new_bytes
 
 
 @njit(cache=True, nogil=True)
 def assign_rows(
     table: Table, src: EncodedIds, dst: EncodedIds, mentions: Ints, first_mentions: Ints, rows: Ints, added: Ints
 ) -> None:
-    """Assign rows to the first mentions, in order, and fill in the rows of all mentions.
+    """Assign rows to the first mentions, in order. The table must have room.
 
-    The table must have room. Writes the spans of the new rows; their bytes and slots remain to be entered. `added` has
-    two lines: the new rows, and the positions of their first mentions.
+    Writes the spans of the new rows; their bytes and slots remain to be entered. `added` has two lines: the new rows,
+    and the positions of their first mentions.
     """
     _, spans, _, meta = table
+    src_keys, src_ends, dst_keys, dst_ends = src[0], src[1], dst[0], dst[1]
     new, used, free_row, row_count = 0, meta[ARENA_USED], meta[FREE_HEAD], meta[ROW_COUNT]
     for i in range(len(mentions)):
-        mention, first = mentions[i], first_mentions[i]
-        line, end = mention >> 1, mention & 1
-        if first < i:
-            rows[end, line] = rows[mentions[first] & 1, mentions[first] >> 1]
+        if first_mentions[i] < i:
             continue
         if free_row >= 0:
             row, free_row = free_row, spans[free_row, 0]
         else:
             row, row_count = row_count, row_count + 1
-        keys, ends, _ = dst if end else src
-        spans[row, 0], spans[row, 1] = keys[line], INTEGER
-        if len(ends) and ends[line] != INTEGER:
-            spans[row, 0], spans[row, 1] = used, used + ends[line] - keys[line]
-            used = spans[row, 1]
-        rows[end, line] = row
+        line = mentions[i] >> 1
+        if mentions[i] & 1:
+            key, end = dst_keys[line], dst_ends[line] if len(dst_ends) else INTEGER
+            rows[1, line] = row
+        else:
+            key, end = src_keys[line], src_ends[line] if len(src_ends) else INTEGER
+            rows[0, line] = row
+        if end != INTEGER:
+            key, end = used, used + end - key
+            used = end
+        spans[row, 0], spans[row, 1] = key, end
         added[0, new], added[1, new] = row, i
         new += 1
     meta[ARENA_USED], meta[FREE_HEAD], meta[ROW_COUNT] = used, free_row, row_count
@@ -221,7 +222,16 @@ def copy_bytes(
 
 
 @njit(cache=True, nogil=True)
-def fill_repeated_rows(src_rows: Ints, first: int, last: int) -> Any:
+def fill_later_mentions(mentions: Ints, first_mentions: Ints, rows: Ints, first: int, last: int) -> None:
+    """Fill in the rows of the mentions `first` to `last` that are not the first ones of their id."""
+    for i in range(first, last):
+        if first_mentions[i] < i:
+            mention = mentions[first_mentions[i]]
+            rows[mentions[i] & 1, mentions[i] >> 1] = rows[mention & 1, mention >> 1]
+
+
+@njit(cache=True, nogil=True)
+def fill_repeated_sources(src_rows: Ints, first: int, last: int) -> None:
     """Fill in the rows of sources that are the same as in the line before."""
     for i in range(first, last):
         if src_rows[i] == AS_PREVIOUS:

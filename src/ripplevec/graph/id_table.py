@@ -12,7 +12,6 @@ from numpy.typing import DTypeLike, NDArray
 from ripplevec.batch import Id, IdColumn
 from ripplevec.errors import FormatError, InvalidValueError
 from ripplevec.graph import _id_kernels as kernels
-from ripplevec.graph._bulk_id_kernels import count_new_ids
 from ripplevec.graph._id_kernels import (
     ARENA_GARBAGE,
     ARENA_USED,
@@ -103,9 +102,8 @@ class IdTable:
     def _intern_in_bulk(self, src: EncodedIds, dst: EncodedIds, rows: Ints, threads: int) -> Ints:
         """Fill in the rows of a large batch, adding unknown ids; return the rows of the ids that were added."""
         unknown = UnknownIds.find(self._table, src, dst, rows, threads)
-        count, size = count_new_ids(src, dst, unknown.mentions, unknown.first_mentions)
-        self._make_room_for(count, size)
-        return enter_ids(self._table, src, dst, rows, unknown, count, threads)
+        self._make_room_for(unknown.count, unknown.size)
+        return enter_ids(self._table, src, dst, rows, unknown, threads)
 
     def intern_one(self, vertex: Id) -> tuple[int, bool]:
         """Return the row of an id, adding it if it is unknown, and whether it was added."""
