@@ -124,6 +124,15 @@ def _neighbor(pairs: NDArray[np.int64], endpoint: int) -> int:
     return pairs[code >> 1, 1 - (code & 1)]
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def _search(neighbors: NDArray[np.int32], begin: int, end: int, neighbor: int) -> int:
+    """Return the first slot from `begin` on that holds a neighbor, or `end`."""
+    at = begin
+    while at < end and neighbors[at] != neighbor:
+        at += 1
+    return at
+
+
 @njit(cache=True, nogil=True)
 def _count_new_in_long_run(links: Links, pairs: NDArray[np.int64], run: NDArray[np.int64]) -> int:
     """Count the different neighbors in the endpoints of one row that are not in its list yet."""
@@ -136,6 +145,15 @@ def _count_new_in_long_run(links: Links, pairs: NDArray[np.int64], run: NDArray[
         if i == 0 or neighbors[i] != neighbors[i - 1]:
             new += find_slot(links, row, neighbors[i]) < 0
     return new
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _is_repeated(pairs: NDArray[np.int64], endpoints: NDArray[np.int64], first: int, i: int, neighbor: int) -> bool:
+    """Return whether one of the endpoints from `first` to before `i` has a neighbor."""
+    at = first
+    while at < i and _neighbor(pairs, endpoints[at]) != neighbor:
+        at += 1
+    return at < i
 
 
 @njit(cache=True, nogil=True)
@@ -164,12 +182,8 @@ def plan_moves(
                 stop = begins[row] + degrees[row]
                 for i in range(first, last):
                     neighbor = _neighbor(pairs, endpoints[i])
-                    at, earlier = begins[row], first
-                    while at < stop and neighbors[at] != neighbor:
-                        at += 1
-                    while earlier < i and _neighbor(pairs, endpoints[earlier]) != neighbor:
-                        earlier += 1
-                    degree += at == stop and earlier == i
+                    known = _search(neighbors, begins[row], stop, neighbor) < stop
+                    degree += not (known or _is_repeated(pairs, endpoints, first, i, neighbor))
             while degree > 1 << wanted:
                 wanted += 1
         if wanted > classes[row] or (wanted >= HUB_SIZE_CLASS and index_begins[row] == NO_INDEX):
@@ -219,10 +233,8 @@ def _move_row(links: Links, moves: BlockMoves, i: int, directed: bool) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _add_to_list(
-    links: Links, batch: EdgeBatch, endpoint: int, duplicate_policy: int, directed: bool
-) -> None:
-    """Add an edge to the list of a row in the general way: the row has an index, or the edge is in its list."""
+def _add_known(links: Links, batch: EdgeBatch, endpoint: int, duplicate_policy: int, directed: bool) -> None:
+    """Add an edge to a list that has an index or contains the edge already."""
     row, operation, end = endpoint >> CODE_BITS, (endpoint & CODE_MASK) >> 1, endpoint & 1
     before, neighbor = links.strength[row], batch.pairs[operation, 1 - end]
     change = abs(add_endpoint(links, row, neighbor, batch.weight[operation], end, duplicate_policy, directed))
@@ -230,15 +242,36 @@ def _add_to_list(
         batch.changed_share[operation, end] = change / max(before, links.strength[row])
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def _prefetch_operation(
+    begins: NDArray[np.int64],
+    pairs: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    changed_share: NDArray[np.float64],
+    endpoint: int,
+) -> None:
+    """Prefetch the row of an endpoint, and what the batch holds of its operation."""
+    operation = (endpoint & CODE_MASK) >> 1
+    prefetch(begins, endpoint >> CODE_BITS, 0)
+    prefetch(pairs, operation, 0)
+    prefetch(weights, operation, 0)
+    prefetch(changed_share, operation, 0)
+
+
 @njit(cache=True, nogil=True)
 def add_endpoints(
-    links: Links, batch: EdgeBatch, endpoints: NDArray[np.int64], moves: BlockMoves, duplicate_policy: int, directed: bool
+    links: Links,
+    batch: EdgeBatch,
+    endpoints: NDArray[np.int64],
+    moves: BlockMoves,
+    duplicate_policy: int,
+    directed: bool,
 ) -> None:
     """Add the edges of sorted endpoints to the lists of their rows, after moving the rows that need it.
 
     `moves` has exactly the rows that `plan_moves` returned for these endpoints. `links.allocator` must not be shared
     with other threads: the number of edges is counted in it. The loop uses local names of the arrays: reading them
-    from the tuples would count references, and threads would wait for each other's counts.
+    from the tuples would count references, at eight times the cost, and threads would wait for each other's counts.
     """
     begins, degrees, strengths, index_begins = links.begin, links.degree, links.strength, links.index_begin
     in_strengths, neighbors, weights = links.in_strength, links.neighbor, links.weight
@@ -247,12 +280,7 @@ def add_endpoints(
     moved, edges, row = 0, 0, np.int64(-1)
     for i in range(endpoints.size):
         if i + 16 < endpoints.size:
-            operation = (endpoints[i + 16] & CODE_MASK) >> 1
-            prefetch(pairs, operation, 0)
-            prefetch(new_weights, operation, 0)
-            prefetch(changed_share, operation, 0)
-            prefetch(begins, endpoints[i + 16] >> CODE_BITS, 0)
-        if i + 8 < endpoints.size:
+            _prefetch_operation(begins, pairs, new_weights, changed_share, endpoints[i + 16])
             later = endpoints[i + 8] >> CODE_BITS
             prefetch(neighbors, begins[later], 0)
             prefetch(neighbors, begins[later] + degrees[later], 0)
@@ -262,23 +290,18 @@ def add_endpoints(
                 _move_row(links, moves, moved, directed)
                 moved += 1
         operation, end = (endpoints[i] & CODE_MASK) >> 1, endpoints[i] & 1
-        neighbor = pairs[operation, 1 - end]
-        at = begins[row]
-        stop = at + degrees[row]
-        if index_begins[row] == NO_INDEX:
-            while at < stop and neighbors[at] != neighbor:
-                at += 1
-        if at < stop:
-            _add_to_list(links, batch, endpoints[i], duplicate_policy, directed)
+        weight, neighbor = new_weights[operation], pairs[operation, 1 - end]
+        at, stop, has_index = begins[row], begins[row] + degrees[row], index_begins[row] != NO_INDEX
+        if not has_index:
+            at = _search(neighbors, at, stop, neighbor)
+        if has_index or at < stop:
+            _add_known(links, batch, endpoints[i], duplicate_policy, directed)
             continue
-        weight = new_weights[operation]
-        neighbors[at] = neighbor
-        weights[at] = weight
+        neighbors[at], weights[at] = neighbor, weight
         if directed:
             outgoing[at] = weight if end == OUT else np.float32(0)
             incoming[at] = weight if end == IN else np.float32(0)
-            if end == IN:
-                in_strengths[row] += weight
+            in_strengths[row] += incoming[at]
         degrees[row] += 1
         strengths[row] += weight
         edges += end == OUT

@@ -37,7 +37,9 @@ PART_SHIFT = 32  # the bits of a hash that select a thread are not those that se
 
 
 @njit(cache=True, nogil=True)
-def find_unknown(table: Table, src: EncodedIds, dst: EncodedIds, rows: Ints, first: int, last: int) -> tuple[Ints, Ints]:
+def find_unknown(
+    table: Table, src: EncodedIds, dst: EncodedIds, rows: Ints, first: int, last: int
+) -> tuple[Ints, Ints]:
     """Fill in the rows of the mentions in lines `first` to `last`; return the unknown mentions and their tags.
 
     `rows` has two lines, for sources and targets. Of consecutive equal sources, only the first is returned.

@@ -19,16 +19,14 @@ from ripplevec.util.parallel import block_ranges, for_each_block
 
 MAX_BULK_EDGES = 1 << (kernels.CODE_BITS - 1)  # larger batches do not fit into the code of an endpoint
 MAX_BUCKETS = 4_096  # more of them do not fit into the fastest cache
-TASKS_PER_THREAD = 8  # so that the slowest task does not delay the others
+TASKS_PER_THREAD = 4  # so that the slowest task does not delay the others
 Result = TypeVar("Result")
 
 
 class BulkInsertion:
     """The addition of the edges of one batch."""
 
-    def __init__(
-        self, batch: EdgeBatch, row_count: int, duplicate_policy: int, directed: bool, threads: int
-    ) -> None:
+    def __init__(self, batch: EdgeBatch, row_count: int, duplicate_policy: int, directed: bool, threads: int) -> None:
         self.batch, self.duplicate_policy, self.directed, self.threads = batch, duplicate_policy, directed, threads
         self.shift = max(0, (row_count - 1).bit_length() - MAX_BUCKETS.bit_length() + 1)
         self.loops = 0
