@@ -53,7 +53,7 @@ class BulkInsertion:
             number = int(np.searchsorted(self.tasks, first))
             part = slice(*self.move_bounds[number : number + 2].tolist())
             own = links._replace(allocator=create_allocator())
-            task_moves = BlockMoves(*(column[part] for column in moves))
+            task_moves = BlockMoves._make(column[part] for column in moves)
             endpoints = self._endpoints_of(first, last)
             kernels.add_endpoints(own, self.batch, endpoints, task_moves, self.duplicate_policy, self.directed)
             return int(own.allocator[EDGE_COUNT])

@@ -22,8 +22,8 @@ class UnknownIds(NamedTuple):
     mentions: Ints  # see `_bulk_id_kernels`
     tags: Ints
     first_mentions: Ints  # position of the first mention of the same id
-    count: int  # number of different ids
-    size: int  # number of bytes that the table stores of them
+    new_ids: int  # number of different ids
+    new_bytes: int  # number of bytes that the table stores of them
 
     @classmethod
     def find(cls, table: Table, src: EncodedIds, dst: EncodedIds, rows: Ints, threads: int) -> UnknownIds:
@@ -46,8 +46,8 @@ class UnknownIds(NamedTuple):
 
 def enter_ids(table: Table, src: EncodedIds, dst: EncodedIds, rows: Ints, unknown: UnknownIds, threads: int) -> Ints:
     """Enter new ids into a table that has room for them; fill in their rows, and return these in order."""
-    mentions, tags, first_mentions, count, _ = unknown
-    added, remaining = np.empty((2, count), np.int64), [mentions[:0]] * threads
+    mentions, tags, first_mentions, new_ids, new_bytes = unknown
+    added, remaining = np.empty((2, new_ids), np.int64), [mentions[:0]] * threads
     kernels.assign_rows(table, src, dst, mentions, first_mentions, rows, added)
 
     def enter_part(part: int, _: int) -> None:
@@ -64,7 +64,7 @@ def enter_ids(table: Table, src: EncodedIds, dst: EncodedIds, rows: Ints, unknow
 
     for_each_block(enter_part, threads, size=1, threads=threads)
     kernels.enter_remaining(table, tags, added, np.concatenate(remaining))
-    for_each_block(copy_bytes, count if unknown.size else 0, size=LINES_PER_TASK, threads=threads)
+    for_each_block(copy_bytes, new_ids if new_bytes else 0, size=LINES_PER_TASK, threads=threads)
     for_each_block(fill_later_mentions, len(mentions), size=LINES_PER_TASK, threads=threads)
     for_each_block(fill_repeated_sources, rows.shape[1], size=LINES_PER_TASK, threads=threads)
     return added[0].copy()

@@ -102,7 +102,7 @@ class IdTable:
     def _intern_in_bulk(self, src: EncodedIds, dst: EncodedIds, rows: Ints, threads: int) -> Ints:
         """Fill in the rows of a large batch, adding unknown ids; return the rows of the ids that were added."""
         unknown = UnknownIds.find(self._table, src, dst, rows, threads)
-        self._make_room_for(unknown.count, unknown.size)
+        self._make_room_for(unknown.new_ids, unknown.new_bytes)
         return enter_ids(self._table, src, dst, rows, unknown, threads)
 
     def intern_one(self, vertex: Id) -> tuple[int, bool]:
