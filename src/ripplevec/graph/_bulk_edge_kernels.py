@@ -271,7 +271,7 @@ def add_endpoints(
 
     `moves` has exactly the rows that `plan_moves` returned for these endpoints. `links.allocator` must not be shared
     with other threads: the number of edges is counted in it. The loop uses local names of the arrays: reading them
-    from the tuples would count references, at eight times the cost, and threads would wait for each other's counts.
+    from the tuples would count references, and threads would wait for each other's counts.
     """
     begins, degrees, strengths, index_begins = links.begin, links.degree, links.strength, links.index_begin
     in_strengths, neighbors, weights = links.in_strength, links.neighbor, links.weight

@@ -18,7 +18,7 @@ from ripplevec.graph.id_table import IdTable
 _NO_ROWS = np.empty(0, np.int64)
 _NO_PAIRS = np.empty((0, 2), np.int64)
 _SMALL_BATCH = 256
-MIN_EDGES_FOR_THREADS = 8_192  # for smaller batches, waking threads costs as much as they save (about 0.4 ms)
+MIN_EDGES_FOR_THREADS = 8_192  # for smaller batches, waking threads takes as long as they save
 _ADD_OPS, _UNIT_WEIGHTS = np.zeros(_SMALL_BATCH, np.int8), np.ones(_SMALL_BATCH, np.float32)
 
 
