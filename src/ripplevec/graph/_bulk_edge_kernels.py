@@ -38,7 +38,7 @@ from ripplevec.util.numba_intrinsics import prefetch
 
 CODE_BITS = 32  # bits of an endpoint that hold 2·i + end
 CODE_MASK = (1 << CODE_BITS) - 1
-SHORT_RUN = 16  # neighbors of one row that are compared with each other directly
+SHORT_RUN = 16  # endpoints that are few enough to compare each with all others
 
 
 class EdgeBatch(NamedTuple):
@@ -90,11 +90,23 @@ def scatter_endpoints(
             offsets[row >> shift] = at + 1
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def _sort_short(endpoints: NDArray[np.int64], begin: int, end: int) -> None:
+    """Sort a few endpoints (insertion sort)."""
+    for i in range(begin + 1, end):
+        endpoint, at = endpoints[i], i
+        while at > begin and endpoints[at - 1] > endpoint:
+            endpoints[at] = endpoints[at - 1]
+            at -= 1
+        endpoints[at] = endpoint
+
+
 @njit(cache=True, nogil=True)
 def sort_buckets(endpoints: NDArray[np.int64], bounds: NDArray[np.int64], shift: int) -> None:
-    """Sort the endpoints of each bucket by row, keeping the order of the operations of a row (counting sort).
+    """Sort the endpoints of each bucket by row, keeping the order of the operations of a row.
 
-    `bounds` are the positions between buckets, from the start of the first to the end of the last.
+    `bounds` are the positions between buckets, from the start of the first to the end of the last. A counting sort is
+    used unless the bucket has many more rows than endpoints.
     """
     mask = (np.int64(1) << shift) - 1
     starts = np.empty(mask + 2, np.int64)
@@ -104,6 +116,12 @@ def sort_buckets(endpoints: NDArray[np.int64], bounds: NDArray[np.int64], shift:
     unsorted = np.empty(longest, np.int64)
     for bucket in range(bounds.size - 1):
         begin, size = bounds[bucket], bounds[bucket + 1] - bounds[bucket]
+        if size <= SHORT_RUN:
+            _sort_short(endpoints, begin, begin + size)
+            continue
+        if 4 * size <= mask:
+            endpoints[begin : begin + size].sort()
+            continue
         starts[:] = 0
         for i in range(size):
             unsorted[i] = endpoints[begin + i]
@@ -171,6 +189,7 @@ def plan_moves(
     while first < endpoints.size:
         if first + 16 < endpoints.size:
             prefetch(begins, endpoints[first + 16] >> CODE_BITS, 0)
+            prefetch(neighbors, begins[endpoints[first + 8] >> CODE_BITS], 0)
         row, last = endpoints[first] >> CODE_BITS, first + 1
         while last < endpoints.size and endpoints[last] >> CODE_BITS == row:
             last += 1
