@@ -119,6 +119,28 @@ def anchor() -> str:
     return f"{_format_table(columns, rows)}\n\n{fill(text, 120)}"
 
 
+def start() -> str:
+    """Return the cost of a start on a large graph, in anchors, and the Ritz sum that it finds."""
+    record = read_record("start.json")
+    if record is None:
+        return MISSING
+    rows = {
+        "start": "{start_in_anchors:.1f} anchors",
+        "iteration to convergence": "{converged_in_anchors:.1f} anchors",
+        "Ritz sum below the converged one by": "{ritz_sum_missing_percent:.2f} %",
+        "additional memory of the start": "{start_mb:,.0f} MB",
+        "additional memory of the iteration to convergence": "{converged_mb:,.0f} MB",
+        "growth of the start, from a tenth of the vertices": "n^{start_exponent:.2f}",
+        "growth of an anchor": "n^{anchor_exponent:.2f}",
+    }
+    columns = {
+        f"{record['vertices']:,.0f} vertices, {title}": _strip_prefix(f"{name}_", record)
+        | _strip_prefix(f"{name}_{record['vertices']:.0f}_", record)
+        for name, title in {"communities": "communities", "preferential": "preferential attachment"}.items()
+    }
+    return _format_table(columns, rows)
+
+
 def mapped() -> str:
     """Return the cost of memory-mapped vectors."""
     record = read_record("mapped.json")

@@ -29,3 +29,13 @@ def test_measure_graph_compares_a_start_with_an_anchor(benchmark: Any, monkeypat
     assert found["start_in_anchors"] > 0
     assert np.isfinite(list(found.values())).all()
     assert -0.2 < found["ritz_sum_missing_percent"] < 1
+
+
+def test_start_record_contains_all_documented_metrics(
+    benchmark: Any, render_block: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = benchmark("start")
+    monkeypatch.setattr(start, "reset_peak_memory", lambda: None)
+    block = render_block("start", start.measure(4_000))
+    assert "4,000 vertices, communities" in block
+    assert "n^" in block
