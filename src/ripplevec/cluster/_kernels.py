@@ -15,13 +15,13 @@ from ripplevec.graph._edge_kernels import remove_neighbor
 from ripplevec.graph._id_kernels import INTEGER, EncodedIds, compute_tag, home_slot
 from ripplevec.graph._query_kernels import find_slot
 from ripplevec.influence._kernels import draw_uniform, mix, sample_slot
-from ripplevec.util.numba_intrinsics import prefetch
+from ripplevec.util.numba_intrinsics import allocation_free, prefetch
 
 _ALL_BITS = (1 << 62) - 1
 _HIGH = 32  # the id table of a shard uses the low bits of the hash, so the shard is chosen by the high bits
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def hash_to_shards(ids: EncodedIds, shards: int, owners: NDArray[np.int64]) -> None:
     """Write the shard of every id to `owners`: a hash that is the same on every machine."""
     keys, ends, data = ids
@@ -30,7 +30,7 @@ def hash_to_shards(ids: EncodedIds, shards: int, owners: NDArray[np.int64]) -> N
         owners[i] = (home_slot(tag, _ALL_BITS) >> _HIGH) % shards
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def collect_slots(
     links: Links,
     arrival: NDArray[np.int64],
@@ -57,7 +57,7 @@ def collect_slots(
     return found
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _probe(table: NDArray[np.int64], distinct: NDArray[np.int64], code: int) -> int:
     """Return the position of a code in a hash table, or the free position where it belongs."""
     last = table.size - 1
@@ -89,7 +89,7 @@ def index_distinct(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray
     return index, distinct[:count], table
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def lookup_indices(
     codes: NDArray[np.int64], table: NDArray[np.int64], distinct: NDArray[np.int64], index: NDArray[np.int64]
 ) -> None:
@@ -98,7 +98,7 @@ def lookup_indices(
         index[i] = table[_probe(table, distinct, codes[i])]
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def sample_influenced(
     links: Links,
     placed: NDArray[np.uint8],
@@ -135,7 +135,7 @@ def sample_influenced(
     return found
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def scatter_rows(
     part: NDArray[np.float32], target_rows: NDArray[np.int64], cells: NDArray[np.float32], placed: NDArray[np.uint8]
 ) -> None:
@@ -148,7 +148,7 @@ def scatter_rows(
             placed[target_rows[i]] = 1
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def gather_rows(vectors: NDArray[np.float32], rows: NDArray[np.int64], out: NDArray[np.float32]) -> None:
     """Copy `rows` of a matrix into consecutive rows of `out`."""
     for i in range(rows.size):
@@ -159,7 +159,7 @@ def gather_rows(vectors: NDArray[np.float32], rows: NDArray[np.int64], out: NDAr
             target[j] = source[j]
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def has_neighbors(
     links: Links, rows: NDArray[np.int64], neighbors: NDArray[np.int64], found: NDArray[np.bool_], directed: bool
 ) -> None:
@@ -169,7 +169,7 @@ def has_neighbors(
         found[i] = at >= 0 and (not directed or links.outgoing[at] > 0)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def drop_neighbor_from(
     links: Links, rows: NDArray[np.int64], neighbor: int, share: NDArray[np.float64], directed: bool
 ) -> None:
@@ -242,7 +242,7 @@ def schedule_waves(
     return wave, step
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def collect_remote_codes(links: Links, rows: int, codes: NDArray[np.int64]) -> int:
     """Collect, slot by slot, the codes of the remote neighbors of the first `rows` rows; return their number."""
     found = 0
@@ -254,7 +254,7 @@ def collect_remote_codes(links: Links, rows: int, codes: NDArray[np.int64]) -> i
     return found
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def map_to_halo(links: Links, rows: int, halo_index: NDArray[np.int64]) -> None:
     """Point the slots of remote neighbors, in the order of `collect_remote_codes`, to halo rows."""
     found = 0
@@ -265,7 +265,7 @@ def map_to_halo(links: Links, rows: int, halo_index: NDArray[np.int64]) -> None:
                 found += 1
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def restore_codes(links: Links, rows: int, codes: NDArray[np.int64]) -> None:
     """Undo `map_to_halo`: replace halo rows in slots by −1 − code; `codes` are the codes of the halo rows."""
     for row in range(rows):

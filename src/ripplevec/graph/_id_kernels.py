@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ripplevec.util.numba_intrinsics import prefetch
+from ripplevec.util.numba_intrinsics import allocation_free, prefetch
 
 Ints: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -36,7 +36,7 @@ LIVE_COUNT, ROW_COUNT, FREE_HEAD, ARENA_USED, ARENA_GARBAGE = range(5)
 """Cells of `meta`: ids in the table, rows ever used, first free row (or -1), arena bytes used, bytes of removed ids."""
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def compute_tag(key: int, end: int, data: Bytes) -> Any:
     """Return the tag of an id, which tells most ids apart: the integer itself, or the FNV-1a hash of the bytes."""
     if end == INTEGER:
@@ -47,7 +47,7 @@ def compute_tag(key: int, end: int, data: Bytes) -> Any:
     return np.int64(value)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def home_slot(tag: int, mask: int) -> Any:
     """Return the slot at which the search for a tag starts (splitmix64, so that regular ids spread evenly)."""
     value = np.uint64(tag) + np.uint64(0x9E3779B97F4A7C15)
@@ -56,7 +56,7 @@ def home_slot(tag: int, mask: int) -> Any:
     return np.int64((value ^ (value >> np.uint64(31))) & np.uint64(mask))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> bool:
     place = 0
     while place < size and arena[start + place] == data[key + place]:
@@ -64,7 +64,7 @@ def same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> bo
     return place == size
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _preload_block(table: Table, tags: Ints, rows: Ints) -> None:
     """Read the memory that a block of text searches will read, so that the cache misses overlap."""
     slots, spans, arena, _ = table
@@ -78,7 +78,7 @@ def _preload_block(table: Table, tags: Ints, rows: Ints) -> None:
         rows[i] = arena[rows[i]]
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
     """Fill in the rows of integers, in blocks: all slots of a block are prefetched before they are read."""
     mask = len(slots) - 1
@@ -96,7 +96,7 @@ def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
             rows[i] = ref >> 1
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _search(table: Table, ids: EncodedIds, tags: Ints, first: int, last: int, rows: Ints) -> None:
     """Fill in the rows of a block of ids whose tags are known."""
     slots, spans, arena, _ = table
@@ -144,7 +144,7 @@ def find_id(table: Table, key: int, end: int, data: Bytes) -> Any:
     return rows[0]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _insert_slot(slots: Ints, row: int, key: int, end: int, data: Bytes) -> None:
     """Write a row into the first empty slot for its id."""
     mask = len(slots) - 1
@@ -156,7 +156,7 @@ def _insert_slot(slots: Ints, row: int, key: int, end: int, data: Bytes) -> None
     slots[slot, 1] = 2 * row + (0 if end == INTEGER else 1)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _add_id(table: Table, key: int, end: int, data: Bytes) -> Any:
     """Assign a row to an unknown id and return it, -1 if there is no room."""
     slots, spans, arena, meta = table
@@ -171,7 +171,8 @@ def _add_id(table: Table, key: int, end: int, data: Bytes) -> Any:
         meta[ROW_COUNT] += 1
     spans[row, 0] = key if end == INTEGER else used
     spans[row, 1] = INTEGER if end == INTEGER else used + size
-    arena[used : used + size] = data[key : key + size]
+    for i in range(size):
+        arena[used + i] = data[key + i]
     _insert_slot(slots, row, key, end, data)
     meta[ARENA_USED] += size
     meta[LIVE_COUNT] += 1
@@ -191,7 +192,7 @@ def intern_id(table: Table, ids: EncodedIds, i: int, rows: Ints, added: Ints, ne
     return new
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def equals_previous(ids: EncodedIds, i: int) -> bool:
     """Return whether an id equals the one before it."""
     keys, ends, data = ids
@@ -231,20 +232,20 @@ def intern_ids(
     return pairs, new
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _close_gap(slots: Ints, gap: int) -> None:
     """Empty a slot and move up the entries that were displaced past it, so that searches need no tombstones."""
     mask = len(slots) - 1
     slot = (gap + 1) & mask
     while slots[slot, 1] != EMPTY:
         if (slot - home_slot(slots[slot, 0], mask)) & mask >= (slot - gap) & mask:
-            slots[gap] = slots[slot]
+            slots[gap, 0], slots[gap, 1] = slots[slot]
             gap = slot
         slot = (slot + 1) & mask
     slots[gap, 1] = EMPTY
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def remove_rows(table: Table, rows: Ints) -> None:
     """Remove the ids of rows and put the rows on the free list, in order; rows without an id are skipped."""
     slots, spans, arena, meta = table
@@ -265,7 +266,7 @@ def remove_rows(table: Table, rows: Ints) -> None:
         meta[LIVE_COUNT] -= 1
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def rebuild_slots(table: Table) -> None:
     """Insert every row that has an id into empty slots."""
     slots, spans, arena, meta = table
@@ -275,7 +276,7 @@ def rebuild_slots(table: Table) -> None:
             _insert_slot(slots, row, key, end, arena)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def rehash_slots(old: Ints, slots: Ints) -> None:
     """Insert the entries of one slot array into another, empty one.
 
