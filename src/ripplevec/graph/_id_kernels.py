@@ -65,17 +65,20 @@ def same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> bo
 
 
 @allocation_free
-def _preload_block(table: Table, tags: Ints, rows: Ints) -> None:
-    """Read the memory that a block of text searches will read, so that the cache misses overlap."""
+def _prefetch_block(table: Table, tags: Ints) -> None:
+    """Prefetch the memory that a block of text searches will read, so that the cache misses overlap."""
     slots, spans, arena, _ = table
     mask = len(slots) - 1
-    for i in range(len(rows)):
-        rows[i] = slots[home_slot(tags[i], mask), 1] >> 1
-    for i in range(len(rows)):
-        row = rows[i]
-        rows[i] = spans[row, 0] if row >= 0 and 0 <= spans[row, 0] < spans[row, 1] else 0
-    for i in range(len(rows)):
-        rows[i] = arena[rows[i]]
+    for tag in tags:
+        prefetch(slots, home_slot(tag, mask), 0)
+    for tag in tags:
+        row = slots[home_slot(tag, mask), 1] >> 1
+        if row >= 0:
+            prefetch(spans, row, 0)
+    for tag in tags:
+        row = slots[home_slot(tag, mask), 1] >> 1
+        if row >= 0 and 0 <= spans[row, 0] < spans[row, 1]:
+            prefetch(arena, spans[row, 0], 0)
 
 
 @allocation_free
@@ -97,13 +100,13 @@ def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
 
 
 @allocation_free
-def _search(table: Table, ids: EncodedIds, tags: Ints, first: int, last: int, rows: Ints) -> None:
-    """Fill in the rows of a block of ids whose tags are known."""
+def _search(table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) -> None:
+    """Replace the tags of a block of ids, which are in `rows`, by their rows."""
     slots, spans, arena, _ = table
     keys, ends, data = ids
     mask = len(slots) - 1
     for i in range(first, last):
-        key, end, tag = keys[i], ends[i], tags[i - first]
+        key, end, tag = keys[i], ends[i], rows[i]
         kind = 0 if end == INTEGER else 1
         slot = home_slot(tag, mask)
         ref = slots[slot, 1]
@@ -119,21 +122,20 @@ def _search(table: Table, ids: EncodedIds, tags: Ints, first: int, last: int, ro
         rows[i] = ref >> 1
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def find_ids(table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) -> None:
     """Fill in the rows of ids `first` to `last`, -1 for each unknown id."""
     keys, ends, data = ids
     if len(ends) == 0:
         _search_integers(table[0], keys[first:last], rows[first:last])
         return
-    tags = np.empty(SEARCH_BLOCK, np.int64)
     for start in range(first, last, SEARCH_BLOCK):
         stop = min(start + SEARCH_BLOCK, last)
         for i in range(start, stop):
-            tags[i - start] = compute_tag(keys[i], ends[i], data)
+            rows[i] = compute_tag(keys[i], ends[i], data)
         if stop - start > 1:
-            _preload_block(table, tags, rows[start:stop])
-        _search(table, ids, tags, start, stop, rows)
+            _prefetch_block(table, rows[start:stop])
+        _search(table, ids, start, stop, rows)
 
 
 @njit(cache=True, nogil=True)
@@ -179,7 +181,7 @@ def _add_id(table: Table, key: int, end: int, data: Bytes) -> Any:
     return row
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def intern_id(table: Table, ids: EncodedIds, i: int, rows: Ints, added: Ints, new: int) -> int:
     """Assign a row to an id that was unknown when its block was searched; return the new number of added ids."""
     keys, ends, data = ids
@@ -204,7 +206,7 @@ def equals_previous(ids: EncodedIds, i: int) -> bool:
     return ends[i - 1] - keys[i - 1] == size and same_bytes(data, keys[i - 1], data, keys[i], size)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def intern_ids(
     table: Table, src: EncodedIds, dst: EncodedIds, src_rows: Ints, dst_rows: Ints, added: Ints, done: tuple[int, int]
 ) -> Any:
