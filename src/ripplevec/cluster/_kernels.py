@@ -6,6 +6,8 @@ neighbor is on another shard holds −1 − code.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -71,7 +73,7 @@ def _probe(table: NDArray[np.int64], distinct: NDArray[np.int64], code: int) -> 
 def index_distinct(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Number distinct codes in order of first occurrence.
 
-    Returns the index of each code, the distinct codes, and a hash table from codes to indices for `lookup_indices`.
+    Returns the index of each code, the distinct codes, and a hash table from codes to indices for `lookup_values`.
     """
     size = 16
     while size < 2 * codes.size:
@@ -90,12 +92,17 @@ def index_distinct(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray
 
 
 @allocation_free
-def lookup_indices(
-    codes: NDArray[np.int64], table: NDArray[np.int64], distinct: NDArray[np.int64], index: NDArray[np.int64]
+def lookup_values(
+    codes: NDArray[np.int64],
+    table: NDArray[np.int64],
+    distinct: NDArray[np.int64],
+    values: NDArray[np.int64],
+    found: NDArray[np.int64],
 ) -> None:
-    """Write the indices that `index_distinct` gave to codes, −1 for codes that it did not see."""
+    """Write, for each code, the value at the index that `index_distinct` gave it; −1 for codes that it did not see."""
     for i in range(codes.size):
-        index[i] = table[_probe(table, distinct, codes[i])]
+        index = table[_probe(table, distinct, codes[i])]
+        found[i] = values[index] if index >= 0 else -1
 
 
 @allocation_free
@@ -179,33 +186,95 @@ def drop_neighbor_from(
 
 
 @njit(cache=True, nogil=True)
+def group_by_shard(codes: NDArray[np.int64], shards: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the positions of row codes, grouped by shard, in order, and where each group begins; the end is last.
+
+    Numbers of shards are valid row codes (of row 0).
+    """
+    begin = np.zeros(shards + 1, np.int64)
+    for code in codes:
+        begin[code % shards + 1] += 1
+    begin = np.cumsum(begin)
+    free, order = begin.copy(), np.empty(codes.size, np.int64)
+    for i in range(codes.size):
+        shard = codes[i] % shards
+        order[free[shard]] = i
+        free[shard] += 1
+    return order, begin
+
+
+@allocation_free
+def record_first_positions(
+    rows: NDArray[np.int64], positions: NDArray[np.int64], arrival: NDArray[np.int64], new_rows: NDArray[np.int64]
+) -> int:
+    """List the new rows (arrival number −1), and set their arrival numbers to −2 − the first position of each.
+
+    Returns the number of new rows.
+    """
+    found = 0
+    for i in range(rows.size):
+        number = arrival[rows[i]]
+        if number == -1:
+            new_rows[found] = rows[i]
+            found += 1
+        if number < 0:
+            arrival[rows[i]] = max(number, -2 - positions[i]) if number < -1 else -2 - positions[i]
+    return found
+
+
+@allocation_free
+def number_by_position(numbers: NDArray[np.int64], positions: NDArray[np.int64], next_arrival: int) -> None:
+    """Replace −2 − position by the arrival number `next_arrival` + the rank of the position, in place."""
+    previous = rank = np.int64(0)
+    for i in range(numbers.size):
+        if numbers[i] < -1:
+            if numbers[i] != previous:  # a new vertex usually arrives with several consecutive edges
+                previous, rank = numbers[i], _rank(positions, -2 - numbers[i])
+            numbers[i] = next_arrival + rank
+
+
+@allocation_free(forceinline=True)
+def _rank(ascending: NDArray[np.int64], value: int) -> int:
+    """Return the index of a value that occurs in an ascending array."""
+    low, high = np.int64(0), np.int64(ascending.size)
+    while low < high:
+        middle = (low + high) >> 1
+        if ascending[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)
+
+
+@njit(cache=True, nogil=True)
 def route_endpoints(
     codes: NDArray[np.int64],
     numbers: NDArray[np.int64],
+    op: NDArray[np.int8],
+    weight: NDArray[np.float32],
     shards: int,
-    origin: NDArray[np.int64],
-    out: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Group both endpoints of all operations by shard, in order; return where the group of each shard begins.
+) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
+    """Group both endpoints of all operations by shard, in order.
 
-    The last entry of the result is the end of the last group. `origin` receives 2 · (operation) + (endpoint 0 or 1);
-    `out` receives the row, its neighbor, and the arrival numbers of both.
+    Returns where the group of each shard begins, with the end of the last group, and the columns of an `EndpointBlock`.
     """
     begin = np.zeros(shards + 1, np.int64)
     for code in codes.ravel():
         begin[code % shards + 1] += 1
     begin = np.cumsum(begin)
-    free = begin.copy()
+    free, count = begin.copy(), codes.size
+    ends, end_numbers = np.empty((count, 2), np.int64), np.empty((count, 2), np.int64)
+    end_op, end_weight, side = np.empty(count, np.int8), np.empty(count, np.float32), np.empty(count, np.int8)
     for i in range(len(codes)):
         for end in range(2):
             code, other = codes[i, end], codes[i, 1 - end]
             shard = code % shards
             at = free[shard]
             free[shard] += 1
-            origin[at] = 2 * i + end
-            out[at, 0], out[at, 1] = code // shards, other // shards if other % shards == shard else -1 - other
-            out[at, 2], out[at, 3] = numbers[i, end], numbers[i, 1 - end]
-    return begin
+            ends[at, 0], ends[at, 1] = code // shards, other // shards if other % shards == shard else -1 - other
+            end_numbers[at, 0], end_numbers[at, 1] = numbers[i, end], numbers[i, 1 - end]
+            end_op[at], end_weight[at], side[at] = op[i], weight[i], end
+    return begin, (ends, end_numbers, end_op, end_weight, side)
 
 
 @njit(cache=True, nogil=True)

@@ -99,9 +99,8 @@ class ShardGraph:
 
     def apply_endpoints(self, block: EndpointBlock) -> None:
         """Apply operations, in order, to endpoints on this shard."""
-        endpoints, numbers = block.endpoints[:, :2].copy(), block.endpoints[:, 2:].copy()
-        shares = self.graph.adjacency.apply_endpoints(block.op, endpoints, block.weight, block.side)
-        self._record_changes(endpoints, numbers, shares, block.side == edge_kernels.OUT)
+        shares = self.graph.adjacency.apply_endpoints(block.op, block.endpoints, block.weight, block.side)
+        self._record_changes(block.endpoints, block.numbers, shares, block.side == edge_kernels.OUT)
 
     def remove_vertex(self, row: int) -> list[RowArray]:
         """Remove a vertex of this shard with its edges; return its neighbors as rows on each shard."""
@@ -128,7 +127,7 @@ class ShardGraph:
         self, endpoints: RowArray, numbers: RowArray, shares: NDArray[np.float64], counted: NDArray[np.bool_]
     ) -> None:
         """Record changed endpoints for the vector update; `counted` selects those at which the edge is counted."""
-        later_numbers, changed = numbers[counted].max(axis=1, initial=-1), int(np.count_nonzero(shares[counted]))
+        later_numbers, changed = np.maximum(*numbers.T)[counted], int(np.count_nonzero(shares[counted]))
         self._changes.append(GraphChanges(endpoints, numbers, shares, later_numbers, changed))
 
     # ------------------------------------------------------------------ reads of some rows

@@ -51,7 +51,7 @@ class ShardedAdjacency:
         codes = np.empty(int(links.degree[: self.rows].sum()), np.int64)
         codes = codes[: kernels.collect_remote_codes(links, self.rows, codes)]
         index, distinct, _ = kernels.index_distinct(codes)
-        by_shard = split_positions(distinct % shards, shards)
+        by_shard = split_positions(distinct, shards)
         order = np.concatenate(by_shard)
         halo_index = np.empty_like(order)
         halo_index[order] = np.arange(order.size)
