@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
 
@@ -110,24 +111,31 @@ def _describe_limits(costs: model.CostModel) -> str:
 
 
 def _describe_check(costs: model.CostModel) -> str:
-    errors = [
-        f"{abs(error):.0%} {'more' if error > 0 else 'less'} on {shards} shards"
-        for shards, error in zip(model.CHECKS, costs.checks, strict=True)
-    ]
+    processor = _list_errors(model.CHECKS, costs.processor_errors)
+    elapsed = _list_errors(model.SHARDS, costs.elapsed_errors)
     text = (
         f"**Check.** The work was fitted to one and two shards only. For batches of {model.LARGEST:,} arrivals, the "
-        f"model predicts this much time relative to the measured one: {', '.join(errors)}."
+        f"model predicts this much processor time relative to the measured one: {processor}. If processor time is "
+        f"divided by the cores of this machine, it predicts this much elapsed time: {elapsed}."
     )
-    inaccurate = max(map(abs, costs.checks)) > MAX_ERROR
+    inaccurate = max(map(abs, (*costs.processor_errors, *costs.elapsed_errors))) > MAX_ERROR
     return text + (" Regard the table as an order of magnitude." if inaccurate else "")
+
+
+def _list_errors(shards: Sequence[int], errors: Sequence[float]) -> str:
+    return ", ".join(
+        f"{abs(error):.0%} {'more' if error > 0 else 'less'} on {count} shard{'s' * (count > 1)}"
+        for count, error in zip(shards, errors, strict=True)
+    )
 
 
 def _describe_fit(costs: model.CostModel) -> str:
     return (
-        f"**Fitted values.** A call takes {_time(costs.call)}, an exchange {_time(costs.exchange)} plus "
-        f"{_time(costs.message)} per message, and an arrival {1e6 * costs.work:.1f} µs of work. If all neighbors were "
-        f"on other shards, an arrival would take {1e6 * costs.remote:.1f} µs more. A shard with two cores of its own "
-        f"is assumed to gain the same from the second one as a model without shards, {costs.threads:.2f} ×."
+        f"**Fitted values.** A call takes {_time(costs.call)}. The rest is processor time: an exchange takes a shard "
+        f"{_time(costs.exchange)} plus {_time(costs.message)} per message, and an arrival takes the shards "
+        f"{1e6 * costs.work:.1f} µs of work, and the driver {1e6 * costs.driver:.2f} µs. If all neighbors were on "
+        f"other shards, an arrival would take {1e6 * costs.remote:.1f} µs more. A shard with two cores of its own is "
+        f"assumed to gain the same from the second one as a model without shards, {costs.threads:.2f} ×."
     )
 
 
@@ -136,7 +144,8 @@ def _describe_assumptions() -> str:
         f"**Assumptions, not measured.** The graph has {model.VERTICES:,} vertices and {model.EDGES:,} edges. Every "
         f"machine has one shard, two cores and a link of {8 * model.LINK / 1e9:.0f} Gbit/s, and a message takes "
         f"{1e3 * model.LATENCY:.2f} ms longer between machines. Vertices are distributed evenly, an arrival costs the "
-        "same as on the small graph, and nothing overlaps. Rows are stored and sent as float16; ids are text."
+        "same as on the small graph, where most exchanges serve the edges between new vertices, and nothing overlaps. "
+        "Rows are stored and sent as float16; ids are text."
     )
 
 
