@@ -9,7 +9,8 @@ The time of a batch with B arrivals on S shards is the sum of
     network    bytes of the shard that sends or receives most / bandwidth of its link
     input      bytes of the batch, from the driver to the first shard and from there to the others / bandwidth
 
-The numbers of exchanges E and their bytes are counted for up to 64 shards (`cluster_messages.py`). All other values are
+The numbers of exchanges E and their bytes are counted for up to 64 shards, on a small graph (`cluster_messages.py`). On
+a graph as large as that of the predictions, fewer edges connect new vertices, and E is smaller. All other values are
 fitted to the processor time of the driver and of the shards (`cluster.py`), not to elapsed time: the shards of one
 machine wait for its few processors most of the time, which shards on machines of their own do not. e and m are fitted
 to batches of one arrival on 1, 2, 4 and 8 shards. w is the remaining processor time of the largest batches on one
@@ -38,6 +39,7 @@ MACHINES = (4, 16, 64)  # with one shard each
 BATCHES = (10**5, 10**6)  # edges
 EDGES_PER_ARRIVAL = 5  # as measured in cluster.py and cluster_messages.py
 LARGEST = 20_000  # arrivals in the largest batches of cluster.py
+COUNTED = ("exchanges", "waves", "large_waves")  # by cluster_messages.py
 SHARDS = (1, 2, 4, 8)  # measured in cluster.py
 CHECKS = (4, 8)  # numbers of shards to which the work is not fitted
 
@@ -64,10 +66,15 @@ class CostModel:
     processor_errors: tuple[float, ...] = ()  # of the predicted processor time of the largest batches, by `CHECKS`
     elapsed_errors: tuple[float, ...] = ()  # of their predicted elapsed time on one machine, by `SHARDS`
 
-    def exchange_seconds(self, shards: int, arrivals: int) -> float:
+    def count_exchanges(self, shards: int, arrivals: int, *, large: bool = False) -> int:
+        """Return the exchanges of a batch, as counted, or with the waves of the same batch on a `large` graph."""
+        counted = {name: self.messages[f"shards_{shards}_{name}_{arrivals}"] for name in COUNTED}
+        return int(counted["exchanges"] + (counted["large_waves"] - counted["waves"] if large else 0))
+
+    def exchange_seconds(self, shards: int, arrivals: int, *, large: bool = False) -> float:
         """Return the processor time that the exchanges of a batch take each shard."""
-        count = self.messages[f"shards_{shards}_exchanges_{arrivals}"]
-        return float(count * (self.exchange + self.message * (shards - 1)))
+        exchanges = self.count_exchanges(shards, arrivals, large=large)
+        return exchanges * (self.exchange + self.message * (shards - 1))
 
     def work_seconds(self, shards: int, arrivals: int) -> float:
         """Return the processor time of a batch on all shards together, without exchanges."""
@@ -143,17 +150,17 @@ def predict_local(model: CostModel, shards: int, cores: int) -> float:
     return model.call + LARGEST * model.driver + model.processor_seconds(shards, LARGEST) / speed
 
 
-def predict(model: CostModel, machines: int, batch: int) -> Prediction:
-    """Predict the time of a batch of edges on a number of machines."""
+def predict(model: CostModel, machines: int, batch: int, *, large: bool = False) -> Prediction:
+    """Predict the time of a batch of edges on a number of machines; see `CostModel.count_exchanges`."""
     arrivals = batch // EDGES_PER_ARRIVAL
-    exchanges = model.messages[f"shards_{machines}_exchanges_{arrivals}"]
+    latency = model.count_exchanges(machines, arrivals, large=large) * LATENCY
     return Prediction(
         machines,
         batch,
         {
             CALL: model.call,
             DRIVER: arrivals * model.driver,
-            EXCHANGES: model.exchange_seconds(machines, arrivals) + exchanges * LATENCY,
+            EXCHANGES: model.exchange_seconds(machines, arrivals, large=large) + latency,
             WORK: model.work_seconds(machines, arrivals) / (machines * model.threads),
             NETWORK: arrivals * model.messages[f"shards_{machines}_bytes_{arrivals}"] / LINK,
             INPUT: 2 * batch * INPUT_BYTES / LINK,

@@ -61,7 +61,7 @@ def cluster_model() -> str:
     threads = (read_record("roofline.json") or {}).get("float32_two_over_one", 1.0)
     costs = model.calibrate(measured, messages, threads)
     paragraphs = [
-        _describe_limits(costs),
+        _describe_limits(costs, measured),
         _describe_check(costs),
         _describe_fit(costs),
         _describe_assumptions(),
@@ -96,17 +96,21 @@ def _predictions_table(costs: model.CostModel, measured: Any, memory: Any, ids: 
     return markdown_table([f"{machines} machines" for machines in model.MACHINES], rows)
 
 
-def _describe_limits(costs: model.CostModel) -> str:
+def _describe_limits(costs: model.CostModel, measured: Any) -> str:
     """Return a paragraph about the parts of the time on the most machines."""
     batch, machines = model.BATCHES[-1], model.MACHINES[-1]
     prediction = model.predict(costs, machines, batch)
     parts = sorted(prediction.pieces, key=prediction.pieces.__getitem__, reverse=True)
     shares = ", ".join(f"{name} {prediction.share(name):.0%}" for name in parts)
-    exchanges = costs.messages[f"shards_{machines}_exchanges_{batch // model.EDGES_PER_ARRIVAL}"]
+    arrivals, alone = batch // model.EDGES_PER_ARRIVAL, model.single_machine_rate(measured)
+    on_large = [model.predict(costs, count, batch, large=True).edges_per_second / alone for count in model.MACHINES]
     return (
         f"With batches of {batch:,} edges on {machines} machines, the time consists of: {shares}. Such a batch takes "
-        f"{exchanges:,.0f} exchanges, in each of which a shard sends a message to every other one. The driver makes "
-        "one call for any number of shards."
+        f"{costs.count_exchanges(machines, arrivals):,} exchanges, in each of which a shard sends a message to every "
+        "other one. They were counted on a small graph, where many edges connect new vertices. On the graph assumed "
+        f"below, {costs.count_exchanges(machines, arrivals, large=True):,} exchanges would be enough, and the speeds "
+        f"would be {', '.join(f'{speed:.1f} ×' for speed in on_large)}. The driver makes one call for any number of "
+        "shards."
     )
 
 
@@ -144,8 +148,7 @@ def _describe_assumptions() -> str:
         f"**Assumptions, not measured.** The graph has {model.VERTICES:,} vertices and {model.EDGES:,} edges. Every "
         f"machine has one shard, two cores and a link of {8 * model.LINK / 1e9:.0f} Gbit/s, and a message takes "
         f"{1e3 * model.LATENCY:.2f} ms longer between machines. Vertices are distributed evenly, an arrival costs the "
-        "same as on the small graph, where most exchanges serve the edges between new vertices, and nothing overlaps. "
-        "Rows are stored and sent as float16; ids are text."
+        "same as on the small graph, and nothing overlaps. Rows are stored and sent as float16; ids are text."
     )
 
 

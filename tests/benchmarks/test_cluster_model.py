@@ -22,6 +22,8 @@ MESSAGES: dict[str, Any] = {
             "exchanges_1": 15 + shards % 3,  # varies, as with the waves of a real batch
             "exchanges_20000": 40 + shards,
             "exchanges_200000": 60 + shards,
+            **{f"waves_{size}": 10 for size in (1, 20_000, 200_000)},
+            **{f"large_waves_{size}": 2 for size in (1, 20_000, 200_000)},
             "bytes_1": 100.0,
             "bytes_20000": 3_000.0 * (1 - 1 / shards) / shards,
             "bytes_200000": 3_000.0 * (1 - 1 / shards) / shards,
@@ -109,6 +111,15 @@ def test_prediction_names_the_dominant_cost(model: ModuleType, constants: dict[s
     assert prediction.share(*prediction.pieces) == pytest.approx(1)
 
 
+def test_prediction_for_a_large_graph_has_its_number_of_waves(model: ModuleType) -> None:
+    costs = exact_model(model)
+    assert costs.count_exchanges(64, 200_000) - costs.count_exchanges(64, 200_000, large=True) == 10 - 2
+    counted, large = (model.predict(costs, 64, 10**6, large=large).pieces for large in (False, True))
+    saved = 8 * (CONSTANTS["exchange"] + 63 * CONSTANTS["message"] + model.LATENCY)
+    assert counted["exchanges"] - large["exchanges"] == pytest.approx(saved)
+    assert counted | {"exchanges": 0} == large | {"exchanges": 0}
+
+
 def test_half_precision_halves_the_bytes_of_vectors(model: ModuleType) -> None:
     memory = {"vertices": 2**20, "resident_mb": 1_100, "resident_beyond_imports_mb": 1_000}
     ids = {"int_bytes_per_id": 40, "text_bytes_per_id": 60}
@@ -163,6 +174,7 @@ def test_cluster_model_block_shows_predictions_and_assumptions(blocks: ModuleTyp
     assert "Assumptions, not measured" in block
     in_one_line = " ".join(block.split())
     assert "Such a batch takes 124 exchanges" in in_one_line
+    assert "116 exchanges would be enough" in in_one_line
     assert "relative to one machine without shards (1,000,000)" in in_one_line
     assert "![" not in block
     (results_folder / "figures").mkdir()
@@ -194,3 +206,4 @@ def test_counted_messages_grow_with_shards_and_batches(
     metrics = messages.measure(400)
     assert metrics["shards_1_bytes_100"] == 0 < metrics["shards_3_bytes_100"]
     assert metrics["shards_3_exchanges_100"] > metrics["shards_3_exchanges_1"] > 5
+    assert metrics["shards_1_waves_100"] == metrics["shards_3_large_waves_100"] == 1 < metrics["shards_3_waves_100"]
