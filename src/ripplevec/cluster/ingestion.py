@@ -6,7 +6,6 @@ and all shards together number the new vertices in order of arrival. Then each e
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, IdColumn, Op, select_rows, take_ids
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.routing import assign_shards, join_id_columns, split_positions
+from ripplevec.cluster.routing import assign_shards, join_id_columns, split_at, split_positions
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import unit_weights
 
@@ -91,10 +90,8 @@ class GraphUpdate:
         begin, columns = kernels.route_endpoints(codes, numbers, op, weight, size)
         of_new = np.flatnonzero(adds & (np.minimum(numbers[:, 0], numbers[:, 1]) >= self.first_new))
         edges_of_new = codes[of_new], numbers[of_new]
-        blocks = [
-            (EndpointBlock(*(column[first:last] for column in columns)), edges_of_new)
-            for first, last in pairwise(begin.tolist())
-        ]
+        parts = zip(*(split_at(column, begin) for column in columns), strict=True)
+        blocks = [(EndpointBlock(*part), edges_of_new) for part in parts]
         to_others = [block for shard, (block, _) in enumerate(blocks) if shard != self.mesh.index]
         self.shard.sent += sum(column.nbytes for block in to_others for column in block)
         received = self.mesh.exchange(blocks)
@@ -141,8 +138,8 @@ class GraphUpdate:
         new_rows = new_rows[np.argsort(-arrival[new_rows])]
         shard.store.vectors[new_rows] = 0  # a halo may have used these rows
         self._new_rows.append(new_rows)
-        numbers, cuts = arrival[rows], np.cumsum([at.size for _, at in requested])[:-1]
-        answers = list(zip(np.split(rows, cuts), np.split(numbers, cuts), strict=True))
+        bounds = np.cumsum([0, *(at.size for _, at in requested)])
+        answers = list(zip(split_at(rows, bounds), split_at(arrival[rows], bounds), strict=True))
         return new_rows, [answers[2 * index : 2 * index + 2] for index in range(self.mesh.size)]
 
     def _remove_vertex(self, column: IdColumn) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from functools import reduce
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn, concat_ids, take_ids
 from ripplevec.cluster import _kernels as kernels
@@ -19,8 +21,12 @@ from ripplevec.graph.id_table import encode_ids
 
 def split_positions(codes: RowArray, shards: int) -> list[RowArray]:
     """Return, for each shard, the positions of its row codes, in order; numbers of shards are row codes too."""
-    order, begin = kernels.group_by_shard(codes, shards)
-    return [order[first:last] for first, last in pairwise(begin.tolist())]
+    return split_at(*kernels.group_by_shard(codes, shards))
+
+
+def split_at(array: NDArray[Any], bounds: NDArray[np.int64]) -> list[NDArray[Any]]:
+    """Return the parts of an array between consecutive bounds, as views; much faster than `np.split`."""
+    return [array[first:last] for first, last in pairwise(bounds.tolist())]
 
 
 def split_rows(codes: RowArray, shards: int) -> list[RowArray]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ripplevec.cluster import _kernels as shard_kernels
 from ripplevec.cluster.halo import Halo, PrefetchedHalo, PushedRows, pack_pushed_rows, pack_rows
 from ripplevec.cluster.ingestion import NO_ROWS, GraphUpdate
-from ripplevec.cluster.routing import split_positions, split_rows
+from ripplevec.cluster.routing import split_at, split_positions, split_rows
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.influence import _kernels as influence
 from ripplevec.rules import _kernels as kernels
@@ -85,9 +85,8 @@ class ShardBackend:
         numbers = self.graph.arrival[self.new_rows] - update.first_new
         wave, step = waves[numbers], steps[numbers]
         order = np.lexsort((step, wave))
-        cuts = np.searchsorted(wave[order], np.arange(1, count))
-        self.wave_rows = np.split(self.new_rows[order], cuts) if count else []
-        self.wave_steps = np.split(step[order], cuts) if count else []
+        bounds = np.searchsorted(wave[order], np.arange(count + 1))
+        self.wave_rows, self.wave_steps = split_at(self.new_rows[order], bounds), split_at(step[order], bounds)
 
     def _plan_pushes(self) -> None:
         """Determine the remote rows that new vertices here read, and the local rows that remote new vertices read."""
@@ -112,7 +111,7 @@ class ShardBackend:
             self._push_placed()
             worker = self._worker
             with self.prefetched.mapped(slice(*self.wave_cuts[wave : wave + 2])):
-                for step_rows in np.split(rows, np.flatnonzero(np.diff(steps)) + 1):
+                for step_rows in split_at(rows, np.searchsorted(steps, np.arange(steps.max(initial=-1) + 2))):
                     worker.admit_wave(step_rows)
             self.shortened += worker.shortened
 
