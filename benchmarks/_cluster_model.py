@@ -120,6 +120,11 @@ def remote_share(shards: int) -> float:
     return 1 - 1 / shards
 
 
+def can_calibrate(cluster: Record | None, messages: Record | None) -> bool:
+    """Return whether the records exist and have what the model needs; older ones have no processor time or no waves."""
+    return "shards_1_processor_1" in (cluster or ()) and "shards_1_waves_1" in (messages or ())
+
+
 def calibrate(cluster: Record, messages: Record, two_threads: float = 1.0) -> CostModel:
     """Fit the model to measurements; `two_threads` is the speedup of two threads of a shard over one."""
 

@@ -55,9 +55,9 @@ def cluster() -> str:
 def cluster_model() -> str:
     """Return the predictions for many machines, their assumptions, and the check of the model."""
     records = [read_record(name) for name in MODEL_RECORDS]
-    if None in records:
-        return MISSING
     measured, messages, memory, ids = records
+    if None in records or not model.can_calibrate(measured, messages):
+        return MISSING
     threads = (read_record("roofline.json") or {}).get("float32_two_over_one", 1.0)
     costs = model.calibrate(measured, messages, threads)
     paragraphs = [

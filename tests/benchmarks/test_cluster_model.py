@@ -191,6 +191,9 @@ def test_cluster_model_block_warns_of_an_inaccurate_check(blocks: ModuleType, re
 
 
 def test_blocks_without_records_are_a_dash(blocks: ModuleType, results_folder: Path) -> None:
+    record = {name: value for name, value in create_record(blocks.model).items() if "processor" not in name}
+    (results_folder / "cluster.json").write_text(json.dumps(record))
+    assert blocks.cluster() != blocks.cluster_model() == blocks.MISSING
     (results_folder / "messages.json").unlink()
     assert blocks.cluster() != blocks.cluster_model() == blocks.MISSING
     (results_folder / "cluster.json").unlink()
