@@ -24,11 +24,11 @@ from ripplevec.views.solvers import (
 )
 
 MIN_VERTICES = 20_000  # up to here, a start that iterates to convergence takes about a second
-DEGREE = 14  # of the filters: with less, a third pass is needed more often; with more, sums hardly increase
+DEGREE = 14  # of the filters at most; a higher degree finds a little more, and costs in proportion
 GAIN_OVER_NOISE = 10.0  # gain of the smallest wanted eigenvalue, relative to the total of all others in random columns
 MAX_GAIN_RATIO = 2e3  # of the first filter, largest to smallest wanted eigenvalue: the columns stay independent
 MAX_LATER_AMPLIFICATION = 1e6  # of later filters; higher, because Ritz vectors hold little of each other's directions
-TOLERANCE = 0.02  # relative change of the eigenvalue sum at which it stops; the error is then about a sixth of it
+TOLERANCE = 0.02  # relative change of the eigenvalue sum at which it stops; the error is then several times smaller
 
 
 def is_large(operator: Operator, columns: int) -> bool:
