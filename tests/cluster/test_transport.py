@@ -17,7 +17,7 @@ from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalTransport
 
 PACKAGE = Path(ripplevec.cluster.__file__).parent
-CALLERS = ("run", "call", "query", "query_rows", "submit", "_send_rows")
+CALLERS = ("run", "call", "query", "query_rows", "submit")
 """Functions whose first argument is the name of a `Shard` method."""
 
 

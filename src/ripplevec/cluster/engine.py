@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, IdColumn, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
-from ripplevec.cluster.driver_reads import DriverReads
+from ripplevec.cluster.driver_reads import ShardReads
 from ripplevec.cluster.gather import gather_graph
 from ripplevec.cluster.ingestion import VertexRemoval, split_batch_for_shards
 from ripplevec.cluster.mesh import ShardLostError
@@ -53,7 +53,7 @@ class RemoteVectors:
     moved: list[MovedRows]
 
 
-class ClusterEngine(DriverReads):
+class ClusterEngine(ShardReads):
     """The engine of a model on shards.
 
     Parameters
@@ -71,7 +71,7 @@ class ClusterEngine(DriverReads):
         self.update_incomplete = False  # always: `FaultTolerantEngine` undoes an update that fails
         self._warned = False
         self.rule = cast(RippleRule, self.parameters.create_rule())  # used for its coordinates; the shards store rows
-        self.next_arrival = self.loops = self._vertices = self._edges = 0
+        self.next_arrival = self.loops = self.vertices = self.edges = 0
         self._changed: RemoteVectors | None = None  # by the last batch
         self._unused_changes: list[int] = []  # batches whose changed vectors will not be read any more
         self.reset_counters()
@@ -142,10 +142,10 @@ class ClusterEngine(DriverReads):
         context = {"next_arrival": self.next_arrival, "sequence": self.sequence + 1, "ready": self.ready}
         unused, self._unused_changes[:] = tuple(self._unused_changes), []
         summaries: list[ShardSummary] = self.transport.run("apply_batch", parts, **context, unused_changes=unused)
-        self._vertices += summaries[0].next_arrival - self.next_arrival - len(removals)
+        self.vertices += summaries[0].next_arrival - self.next_arrival - len(removals)
         self.next_arrival = summaries[0].next_arrival
         self.loops += sum(summary.loops for summary in summaries)
-        self._edges = sum(summary.edges for summary in summaries)
+        self.edges = sum(summary.edges for summary in summaries)
         self.rule.rows_shortened = sum(summary.shortened for summary in summaries)
         self._changed = self._track_changed([summary.moved for summary in summaries])
         moved = np.concatenate([part.rows * shards + shard for shard, part in enumerate(self._changed.moved)])
@@ -235,7 +235,7 @@ class ClusterEngine(DriverReads):
         store.vectors[: rows.size] = self.read_rows(rows, "vectors")
         moved = self.rule.anchor(store, self.sequence, threshold)
         self._broadcast_coordinates()
-        self._send_rows("set_vectors", rows, store.vectors[: rows.size])
+        self.query_rows("set_vectors", rows, store.vectors[: rows.size])
         return rows[moved]
 
     def _compute_start(self, progress: Progress | None = None) -> None:
@@ -247,7 +247,7 @@ class ClusterEngine(DriverReads):
         store = VectorStore(graph, self.parameters.dim, self.rule.precision)
         self.rule.start(store, progress)
         self._broadcast_coordinates()
-        self._send_rows("set_vectors", rows, store.vectors[: rows.size])
+        self.query_rows("set_vectors", rows, store.vectors[: rows.size])
 
     def _broadcast_coordinates(self) -> None:
         """Send the coordinates to all shards."""
@@ -274,4 +274,4 @@ class ClusterEngine(DriverReads):
         for name, value in read_counters(state).items():
             setattr(self, name, value)
         sizes = self.sizes()
-        self._vertices, self._edges = sizes["vertices"], sizes["edges"]
+        self.vertices, self.edges = sizes["vertices"], sizes["edges"]

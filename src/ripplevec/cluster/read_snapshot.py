@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from ripplevec.cluster.driver_reads import DriverReads
+from ripplevec.cluster.driver_reads import ShardReads
 from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.shard import SNAPSHOT_GONE
 from ripplevec.cluster.transport import Transport
@@ -20,11 +20,11 @@ RECOVERING = "A shard is being recovered; retry."
 _snapshot_numbers = count(1)
 _COPIED_ATTRIBUTES = (
     *("parameters", "anchor_growth", "start_size", "growth_slack"),
-    *("next_arrival", "_vertices", "_edges"),
+    *("next_arrival", "vertices", "edges", "weight_scale"),
 )
 
 
-class ReadSnapshot(DriverReads):
+class ReadSnapshot(ShardReads):
     """The state that an engine had when this snapshot was created, for readers until an update is complete.
 
     Every shard keeps a copy of its state until the snapshot is garbage-collected.

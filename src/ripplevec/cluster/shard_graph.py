@@ -6,6 +6,7 @@ neighbor (see `routing.py`). Public methods are called by name through a `Transp
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from ripplevec.cluster import _kernels as shard_kernels
 from ripplevec.cluster.ingestion import NO_PAIRS, NO_ROWS, EndpointBlock
 from ripplevec.cluster.mesh import Mesh, connect_locally
 from ripplevec.cluster.routing import split_rows
+from ripplevec.engine.local_rows import LocalRows
 from ripplevec.errors import RipplevecError
 from ripplevec.graph import _edge_kernels as edge_kernels
 from ripplevec.graph.adjacency import MAX_ROWS, RowArray
@@ -40,7 +42,7 @@ class GraphChanges(NamedTuple):
     edges: int  # edges that have changed; each is counted at one endpoint only
 
 
-class ShardGraph:
+class ShardGraph(LocalRows):
     """The graph and the vectors of one shard.
 
     Parameters
@@ -133,46 +135,27 @@ class ShardGraph:
 
     # ------------------------------------------------------------------ reads of some rows
 
-    def find_rows(self, ids: IdColumn) -> RowArray:
-        """Return the rows of ids that belong to this shard, −1 for unknown ids."""
-        return self.graph.ids.find_rows(ids)
+    @property
+    def vectors(self) -> NDArray[Any]:
+        """The stored vectors of all rows."""
+        return self.store.vectors
 
-    def read_ids(self, rows: RowArray) -> IdColumn:
-        """Return the ids of rows."""
-        return self.graph.ids.to_column(rows)
+    def read_row(self, row: int, attributes: Sequence[str]) -> list[Any]:
+        """Return some attributes of one row, as numbers; none of row −1."""
+        return super().read_row(row, attributes if row >= 0 else ())
 
-    def read_rows(self, rows: RowArray, attribute: str) -> NDArray[Any]:
-        """Return one attribute of each row.
-
-        `attribute` is "vectors" (as stored), "placed", "arrival", "degree", "strength" or "in_strength".
-        """
-        links = self._links
-        columns: dict[str, NDArray[Any]] = {
-            "vectors": self.store.vectors,
-            "placed": self.store.placed,
-            "arrival": self.graph.arrival,
-            "degree": links.degree,
-            "strength": links.strength,
-            "in_strength": links.in_strength,
-        }
-        return columns[attribute][rows]
-
-    def read_edges(self, rows: RowArray, attribute: str) -> tuple[RowArray, NDArray[Any]]:
-        """Return the degrees of rows, and one attribute of all their edges, row by row.
-
-        `attribute` is "code" (the row code of the neighbor), "weight", "outgoing" or "incoming".
-        """
-        slots, links = self.graph.adjacency.slots(rows), self._links
-        if attribute == "code":
-            values = self.slot_codes(slots)
-        else:
-            values = {"weight": links.weight, "outgoing": links.outgoing, "incoming": links.incoming}[attribute][slots]
-        return links.degree[rows].astype(np.int64), values
+    def list_edges(self, rows: RowArray, attribute: str) -> tuple[RowArray, NDArray[Any]]:
+        """Return the degrees of rows, and one attribute of all their edges; see `read_edges`."""
+        return self.read_rows(rows, "degree").astype(np.int64), self.read_edges(rows, attribute)
 
     def list_neighbors(self, row: int, limit: int | None) -> tuple[RowArray, NDArray[np.float32]]:
-        """Return the row codes of a row's neighbors and the edge weights, latest edge first; row −1 has none."""
-        slots = self.graph.adjacency.slots(np.array([row] if row >= 0 else NO_ROWS))[::-1][:limit]
-        return self.slot_codes(slots), self._links.weight[slots]
+        """Return the neighbors of a row and the stored edge weights, latest edge first; row −1 has none."""
+        return super().list_neighbors(row, limit) if row >= 0 else (NO_ROWS, np.empty(0, np.float32))
+
+    def _read_slots(self, slots: RowArray, attribute: str) -> NDArray[Any]:
+        """Read slots; neighbors are row codes."""
+        values = super()._read_slots(slots, attribute)
+        return self._encode(values) if attribute == "neighbor" else values
 
     def edges_exist(self, rows: RowArray, codes: RowArray) -> NDArray[np.bool_]:
         """Return, pair by pair, whether a row has an edge (outgoing, if directed) to the vertex with a row code."""
@@ -210,17 +193,8 @@ class ShardGraph:
 
     def sizes(self) -> dict[str, int]:
         """Return counts whose sums over all shards describe the model."""
-        row_count = self.graph.row_count
-        degree, vectors = self._links.degree[:row_count], self.store.vectors[:row_count]
-        unplaced = (self.graph.arrival[:row_count] >= 0) & (self.store.placed[:row_count] == 0)
-        return {
-            "vertices": len(self.graph),
-            "edges": self.graph.adjacency.edge_count,
-            "endpoints": self.graph.adjacency.endpoint_count,
-            "with_edges": int(np.count_nonzero(degree)),
-            "unplaced": int(np.count_nonzero(unplaced)),
-            "bytes": self.graph.ids.nbytes + self.graph.adjacency.nbytes + vectors.nbytes,
-        }
+        edges, endpoints = self.graph.adjacency.edge_count, self.graph.adjacency.endpoint_count
+        return {"vertices": len(self.graph), "edges": edges, "endpoints": endpoints, **super().sizes()}
 
     def grams(self) -> list[NDArray[np.float64]]:
         """Return, for each view, the inner products of its columns over the rows of this shard."""
@@ -286,7 +260,7 @@ class ShardGraph:
 
     def slot_codes(self, slots: RowArray) -> RowArray:
         """Return the row codes of the neighbors in slots."""
-        return self._encode(self._links.neighbor[slots].astype(np.int64))
+        return self._read_slots(slots, "neighbor")
 
     def _encode(self, neighbors: RowArray) -> RowArray:
         """Return the row codes of neighbors as they are stored in slots."""
