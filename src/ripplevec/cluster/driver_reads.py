@@ -6,7 +6,7 @@ are valid until the next batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -16,15 +16,21 @@ from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, take_ids
 from ripplevec.cluster.gather import GatheredState
 from ripplevec.cluster.routing import assign_shards, scatter_id_columns, split_positions
 from ripplevec.cluster.transport import Transport
+from ripplevec.engine.digest import HashedArray
 from ripplevec.engine.reads import EngineReads, Search
 from ripplevec.errors import RipplevecError
-from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray, WeightScale
+from ripplevec.graph.adjacency import DECAYING_DUPLICATE_POLICIES, DUPLICATE_POLICIES, RowArray, WeightScale
 from ripplevec.graph.graph import Graph
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import max_column_cosine
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.searcher import Query
+from ripplevec.temporal.edge_aging import select_digest_arrays
+from ripplevec.util.parallel import block_ranges
+
+WINDOW_BLOCK = 1 << 20
+"""Arrival numbers whose edges are read from the time windows at a time."""
 
 
 class RemoteGraph:
@@ -79,7 +85,8 @@ class ShardReads(EngineReads):
     @property
     def duplicate_policy(self) -> int:
         """How the weights of a repeated edge are combined."""
-        return DUPLICATE_POLICIES[self.parameters.duplicates]
+        policies = DUPLICATE_POLICIES if self.parameters.half_life is None else DECAYING_DUPLICATE_POLICIES
+        return policies[self.parameters.duplicates]
 
     def count_connected(self) -> int:
         """Return the number of vertices with edges."""
@@ -168,7 +175,9 @@ class ShardReads(EngineReads):
         return cast(tuple[RowArray, NDArray[np.float32]], results[row % self.transport.size])
 
     def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
-        """Return, pair by pair, whether there is an edge between two rows (from src to dst, if directed)."""
+        """Return, pair by pair, whether an edge exists (from src to dst, if directed), or may have and expired."""
+        if self.parameters.expire_after is not None:
+            return np.ones(src.size, np.bool_)
         return scatter_parts(*self.query_rows("edges_exist", src, dst))
 
     def find_nearest(self, search: Search, query: Query, count: int) -> tuple[RowArray, NDArray[np.float32]]:
@@ -217,9 +226,23 @@ class ShardReads(EngineReads):
         """Return the largest cosine between two columns of a view."""
         return max_column_cosine([np.sum(view, axis=0) for view in zip(*self.query("grams"), strict=True)])
 
-    def aging_arrays(self) -> dict[str, Any]:
-        """Return the arrays of edge aging that enter the digest."""
-        return {}
+    def aging_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
+        """Return the arrays of edge aging that enter the digest; those of the time windows are read in blocks."""
+        if self.aging is None:
+            return {}
+        arrays: dict[str, NDArray[Any] | HashedArray] = {**select_digest_arrays(self.aging.state())}
+        if self.parameters.expire_after is not None:
+            edges = sum(self.query("count_timed"))
+            for name, dtype, shape in (("latest", np.float64, (edges,)), ("numbers", np.int64, (edges, 2))):
+                arrays[f"memory_window_{name}"] = HashedArray(np.dtype(dtype), shape, self._read_windows(name))
+        return arrays
+
+    def _read_windows(self, name: str) -> Iterator[NDArray[Any]]:
+        """Read an array of the time windows of all shards, with edges in the order of their arrival numbers."""
+        for first, last in block_ranges(self.next_arrival, WINDOW_BLOCK):
+            parts = self.query("read_window", first=first, last=last)
+            numbers, values = (np.concatenate([part[column] for part in parts]) for column in ("numbers", name))
+            yield values[np.lexsort((numbers[:, 1], numbers[:, 0]))]
 
     def gather(self) -> GatheredState:
         """Gather the whole model on the driver; raise an error if it is too large."""

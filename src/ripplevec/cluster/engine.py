@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ripplevec.batch import Batch, Id, IdColumn, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.cluster.driver_reads import ShardReads
+from ripplevec.cluster.edge_expiry import AgingStep
 from ripplevec.cluster.gather import gather_graph
 from ripplevec.cluster.ingestion import VertexRemoval, split_batch_for_shards
 from ripplevec.cluster.mesh import ShardLostError
@@ -31,7 +32,7 @@ from ripplevec.cluster.state_arrays import ClusterSnapshot, gather_state, read_c
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.state_validation import check_shards
 from ripplevec.errors import SelfLoopWarning
-from ripplevec.graph.adjacency import RowArray
+from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray, WeightScale
 from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.parameters import Parameters
@@ -68,10 +69,14 @@ class ClusterEngine(ShardReads):
         self.transport, self.parameters = transport, parameters
         self.anchor_growth, self.start_size = parameters.resolved_anchor_growth, parameters.resolved_start_size
         self.anchor_lag = 0
+        self.aging = parameters.create_edge_aging()
+        if self.aging is not None:
+            self.aging.window = None  # each shard has a window of its own
         self.update_incomplete = False  # always: `FaultTolerantEngine` undoes an update that fails
         self._warned = False
         self.rule = cast(RippleRule, self.parameters.create_rule())  # used for its coordinates; the shards store rows
         self.next_arrival = self.loops = self.vertices = self.edges = 0
+        self._expired = 0  # edges that expired with the last batch
         self._changed: RemoteVectors | None = None  # by the last batch
         self._unused_changes: list[int] = []  # batches whose changed vectors will not be read any more
         self.reset_counters()
@@ -85,7 +90,7 @@ class ClusterEngine(ShardReads):
     def _apply_start(self, batch: Batch, progress: Progress | None) -> None:
         self._update(batch)
         self._changed = None  # a start has no changes to read, and the next batch uses its sequence number again
-        self.events = len(batch)
+        self.events = len(batch) + self._expired
         if self.edges:
             self._compute_start(progress)
         self._record_size()
@@ -106,10 +111,13 @@ class ClusterEngine(ShardReads):
 
     def may_trigger_anchor(self, batch: Batch) -> bool:
         """Return whether a batch may make an anchor due."""
-        if 2 * len(batch) < self.growth_slack and batch.op is None:
+        if 2 * len(batch) < self.growth_slack and batch.op is None and self.aging is None:
             return False
-        has_edges = self.has_edges if self.parameters.duplicates == "ignore" else None
-        return self.may_exceed_growth(*bound_growth(batch, self.find_rows, self.degrees, has_edges))
+        has_edges = self.has_edges if self.duplicate_policy == DUPLICATE_POLICIES["ignore"] else None
+        vertices, edges = bound_growth(batch, self.find_rows, self.degrees, has_edges)
+        if self.aging is not None and self.parameters.expire_after is not None:
+            edges += sum(self.query("count_due", now=self.aging.clock.now_after(batch.time)))
+        return self.may_exceed_growth(vertices, edges)
 
     def fork_for_update(self) -> tuple[ReadSnapshot, ClusterEngine]:
         """Return a snapshot for readers during a long update, and the engine to update."""
@@ -126,7 +134,7 @@ class ClusterEngine(ShardReads):
     def _apply(self, batch: Batch) -> BatchOutcome:
         first_new, anchors_before = self.next_arrival, self.anchors
         moved, removed, edges = self._update(batch)
-        due = self._record_batch(len(batch), edges, moved.size + len(removed), self.rule.rows_shortened)
+        due = self._record_batch(len(batch) + self._expired, edges, moved.size + len(removed), self.rule.rows_shortened)
         corrected = self._anchor() if due else None
         if corrected is not None:
             moved = np.union1d(moved, corrected)
@@ -137,19 +145,36 @@ class ClusterEngine(ShardReads):
 
     def _update(self, batch: Batch) -> tuple[RowArray, list[Id], int]:
         """Update graph and vectors; return rows that may have moved, removed ids, and the number of changed edges."""
+        aging = None
+        if self.aging is not None:
+            batch, rescaling = self.aging.advance(batch)
+            aging = AgingStep(rescaling, self._compute_weight_scale().unit, self.aging.clock.now)
         shards, parts = self.transport.size, split_batch_for_shards(batch, self.transport.size)
         removals = [vertex for part in parts[0] if isinstance(part, VertexRemoval) for vertex in ids_to_list(part.id)]
-        context = {"next_arrival": self.next_arrival, "sequence": self.sequence + 1, "ready": self.ready}
+        context = {
+            "next_arrival": self.next_arrival,
+            "sequence": self.sequence + 1,
+            "ready": self.ready,
+            "aging": aging,
+        }
         unused, self._unused_changes[:] = tuple(self._unused_changes), []
         summaries: list[ShardSummary] = self.transport.run("apply_batch", parts, **context, unused_changes=unused)
         self.vertices += summaries[0].next_arrival - self.next_arrival - len(removals)
         self.next_arrival = summaries[0].next_arrival
         self.loops += sum(summary.loops for summary in summaries)
         self.edges = sum(summary.edges for summary in summaries)
+        self._expired = sum(summary.expired for summary in summaries)
+        self.weight_scale = self._compute_weight_scale()
         self.rule.rows_shortened = sum(summary.shortened for summary in summaries)
         self._changed = self._track_changed([summary.moved for summary in summaries])
         moved = np.concatenate([part.rows * shards + shard for shard, part in enumerate(self._changed.moved)])
         return moved, self._find_absent(removals), sum(summary.changed for summary in summaries)
+
+    def _compute_weight_scale(self) -> WeightScale:
+        """Return the scale of the stored weights now."""
+        if self.aging is None or self.aging.decay is None:
+            return WeightScale()
+        return self.aging.decay.weight_scale(self.aging.clock.now, self.edges)
 
     def _track_changed(self, moved: list[MovedRows]) -> RemoteVectors:
         """Let the shards drop the changed vectors of the current batch once the returned object is gone."""
@@ -218,7 +243,9 @@ class ClusterEngine(ShardReads):
             rows = self.rows_by_arrival()
             return rows[self.placed(rows)]
         threshold, shards = self.parameters.change_threshold, self.transport.size
-        summaries: list[AnchorSummary] = self.transport.run("anchor", sequence=self.sequence, threshold=threshold)
+        summaries: list[AnchorSummary] = self.transport.run(
+            "anchor", sequence=self.sequence, threshold=threshold, weight_scale=self.weight_scale
+        )
         error = summaries[0].error
         if isinstance(error, TooSmallError):
             return self._correct_on_driver(threshold)
@@ -241,7 +268,7 @@ class ClusterEngine(ShardReads):
     def _compute_start(self, progress: Progress | None = None) -> None:
         """Embed the graph from scratch; a small graph is gathered on the driver, for the same bits as one machine."""
         if self.edges > MAX_DRIVER_START_EDGES and self.count_connected() > 2 * self.rule.dim + MAX_DENSE_SIZE:
-            self.rule.restore(self.transport.run("start")[0].coordinates)
+            self.rule.restore(self.transport.run("start", weight_scale=self.weight_scale)[0].coordinates)
             return
         graph, rows = gather_graph(self)
         store = VectorStore(graph, self.parameters.dim, self.rule.precision)
@@ -266,7 +293,9 @@ class ClusterEngine(ShardReads):
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Replace the state by one that `state` returned for the same number of shards."""
         shards = split_state(state, self.transport.size)
-        check_shards(shards, state, directed=self.parameters.directed, rule=self.rule)
+        check_shards(
+            shards, state, directed=self.parameters.directed, rule=self.rule, aging=self.parameters.create_edge_aging()
+        )
         self.query("restore", shards)
         self.rule.restore(strip_prefix("rule_", state))
         self._broadcast_coordinates()
@@ -275,3 +304,7 @@ class ClusterEngine(ShardReads):
             setattr(self, name, value)
         sizes = self.sizes()
         self.vertices, self.edges = sizes["vertices"], sizes["edges"]
+        if self.aging is not None:
+            self.aging.restore(strip_prefix("memory_", state))
+            self.weight_scale = self._compute_weight_scale()
+            self.query("set_weight_unit", unit=self.weight_scale.unit)

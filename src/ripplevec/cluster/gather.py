@@ -55,6 +55,7 @@ def gather_graph(engine: ShardReads) -> tuple[Graph, RowArray]:
     graph.ids.intern(ids, ids)
     graph.adjacency = Adjacency.from_packed(packed, directed=directed, duplicates=engine.parameters.duplicates)
     graph.adjacency.ensure_rows(rows.size)
+    graph.adjacency.weight_scale, graph.adjacency.duplicate_policy = engine.weight_scale, engine.duplicate_policy
     graph.arrival[: rows.size] = engine.arrival_numbers(rows)
     graph.next_arrival = engine.next_arrival
     return graph, rows

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NO_ROWS: RowArray = np.empty(0, np.int64)
 NO_PAIRS: RowArray = np.empty((0, 2), np.int64)
+NO_TIMES: NDArray[np.float64] = np.empty(0)
 
 
 class BatchSlice(NamedTuple):
@@ -44,6 +45,7 @@ class EndpointBlock(NamedTuple):
     op: NDArray[np.int8]
     weight: NDArray[np.float32]
     side: NDArray[np.int8]  # which endpoint of the operation it is: 0 source, 1 target
+    time: NDArray[np.float64]  # since the first timestamp; empty unless edges expire
 
 
 class GraphUpdate:
@@ -90,10 +92,11 @@ class GraphUpdate:
         begin = kernels.route_endpoints(codes, numbers, size, origin, columns)
         operation, side = origin >> 1, (origin & 1).astype(np.int8)
         op, weight = op[operation], weight[operation]
+        time = NO_TIMES if self.shard.window is None or batch.time is None else batch.time[operation]
         of_new = adds & (numbers.min(axis=1, initial=self.next_arrival) >= self.first_new)
         edges_of_new = codes[of_new], numbers[of_new]
         blocks = [
-            (EndpointBlock(columns[group], op[group], weight[group], side[group]), edges_of_new)
+            (EndpointBlock(columns[group], op[group], weight[group], side[group], time[group]), edges_of_new)
             for group in map(slice, begin[:-1], begin[1:])
         ]
         to_others = [block for shard, (block, _) in enumerate(blocks) if shard != self.mesh.index]
@@ -101,7 +104,7 @@ class GraphUpdate:
         received = self.mesh.exchange(blocks)
         self._edges_of_new += [edges for _, edges in received]
         columns_by_name = zip(*(block for block, _ in received), strict=True)
-        self.shard.apply_endpoints(EndpointBlock(*map(np.concatenate, columns_by_name)))
+        self.shard.apply_slice(EndpointBlock(*map(np.concatenate, columns_by_name)))
 
     def _intern(self, batch: Batch, first: int) -> tuple[RowArray, RowArray]:
         """Return row codes and arrival numbers of both endpoints; new vertices get a row and a number."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from copy import deepcopy
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ class ReadSnapshot(ShardReads):
         snapshot = next(_snapshot_numbers)
         engine.query("create_read_snapshot", snapshot=snapshot)
         self.transport: Transport = SnapshotTransport(engine.transport, snapshot)
-        self.rule = engine.rule.copy()
+        self.rule, self.aging = engine.rule.copy(), deepcopy(engine.aging)
         vars(self).update(engine.counters(), **{name: getattr(engine, name) for name in _COPIED_ATTRIBUTES})
         weakref.finalize(self, engine.transport.call, "drop_read_snapshot", snapshot=snapshot).atexit = False
 

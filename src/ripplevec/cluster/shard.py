@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy as shallow_copy
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,11 +15,12 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
+from ripplevec.cluster.edge_expiry import AgingStep, expire_edges
 from ripplevec.cluster.ingestion import NO_ROWS, BatchSlice, GraphUpdate, VertexRemoval
 from ripplevec.cluster.shard_graph import ShardGraph
 from ripplevec.cluster.shard_operator import ShardedAdjacency
 from ripplevec.cluster.shard_step import ShardBackend
-from ripplevec.graph.adjacency import RowArray
+from ripplevec.graph.adjacency import RowArray, WeightScale
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import (
     CorrectionError,
@@ -59,6 +61,7 @@ class ShardSummary(NamedTuple):
     shortened: int  # vectors that exceeded the length bound and were scaled back
     loops: int  # self-loops in this shard's slices of the batch
     next_arrival: int  # arrival number of the next new vertex; equal on all shards
+    expired: int  # expired edges whose first endpoint was on this shard
 
 
 class AnchorSummary(NamedTuple):
@@ -92,6 +95,7 @@ class Shard(ShardGraph):
         next_arrival: int,
         sequence: int,
         ready: bool,
+        aging: AgingStep | None = None,
         unused_changes: Sequence[int] = (),
     ) -> ShardSummary:
         """Apply a batch, together with all other shards.
@@ -106,13 +110,18 @@ class Shard(ShardGraph):
             Sequence number of the batch.
         ready
             Whether there has been a start, so that there are vectors to update.
+        aging
+            Changes of the aging of edges, if they age.
         unused_changes
             Sequence numbers of batches whose changed vectors will not be read any more.
         """
         for unused in unused_changes:
             self.changed_vectors.pop(unused, None)
+        if aging is not None:
+            self.age_edges(aging)
         update = GraphUpdate(self, next_arrival)
         update.run(parts)
+        expired = 0 if aging is None or self.window is None else expire_edges(self, self.window, aging.now)
         if not ready:
             changed, moved, shortened = self.take_changes().edges, update.new_rows(), 0
         else:
@@ -121,7 +130,7 @@ class Shard(ShardGraph):
             changed, moved, shortened = backend.changes.edges, backend.moved_rows(), backend.shortened
         edges = self.graph.adjacency.edge_count
         moved_rows = self._describe_moved(moved, sequence)
-        return ShardSummary(moved_rows, edges, changed, shortened, update.loops, update.next_arrival)
+        return ShardSummary(moved_rows, edges, changed, shortened, update.loops, update.next_arrival, expired)
 
     def _describe_moved(self, rows: RowArray, sequence: int) -> MovedRows:
         vectors: NDArray[Any] | None = self.store.vectors[rows]
@@ -135,9 +144,9 @@ class Shard(ShardGraph):
 
     # ------------------------------------------------------------------ anchors and starts
 
-    def anchor(self, *, sequence: int, threshold: float) -> AnchorSummary:
+    def anchor(self, *, sequence: int, threshold: float, weight_scale: WeightScale) -> AnchorSummary:
         """Correct all vectors, aligned with the vectors served before, together with all other shards."""
-        graph, rule = ShardedAdjacency(self), self.rule
+        graph, rule = ShardedAdjacency(self, weight_scale), self.rule
         before = self.store.vectors[: graph.rows]
         try:
             with graph.mapped():
@@ -155,9 +164,9 @@ class Shard(ShardGraph):
         rule.set_coordinates(stats, coordinates)
         return AnchorSummary(moved, rule.state() if self.index == 0 else {}, None)
 
-    def start(self) -> AnchorSummary:
+    def start(self, *, weight_scale: WeightScale) -> AnchorSummary:
         """Embed the graph from scratch, together with all other shards."""
-        graph = ShardedAdjacency(self)
+        graph = ShardedAdjacency(self, weight_scale)
         with graph.mapped():
             stats, coordinates, bases = self.rule.solve_start(graph, graph.rows)
         self._store_bases(coordinates, [replace(basis, rows=basis.rows[: graph.rows]) for basis in bases])
@@ -175,7 +184,7 @@ class Shard(ShardGraph):
         """Copy the state of this shard for readers, under a number."""
         copied = shallow_copy(self)
         copied.graph, copied.rule, copied.snapshots = self.graph.copy(), self.rule.copy(), {}
-        copied.store = self.store.copy(copied.graph)
+        copied.store, copied.aging = self.store.copy(copied.graph), deepcopy(self.aging)
         self.snapshots[snapshot] = copied
 
     def query_read_snapshot(self, *columns: Any, snapshot: int, read_method: str, constants: dict[str, Any]) -> Any:

@@ -14,19 +14,21 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn, take_ids
 from ripplevec.cluster import _kernels as shard_kernels
+from ripplevec.cluster.edge_expiry import AgingStep, record_endpoints
 from ripplevec.cluster.ingestion import NO_PAIRS, NO_ROWS, EndpointBlock
 from ripplevec.cluster.mesh import Mesh, connect_locally
 from ripplevec.cluster.routing import split_rows
 from ripplevec.engine.local_rows import LocalRows
 from ripplevec.errors import RipplevecError
 from ripplevec.graph import _edge_kernels as edge_kernels
-from ripplevec.graph.adjacency import MAX_ROWS, RowArray
+from ripplevec.graph.adjacency import MAX_ROWS, RowArray, WeightScale
 from ripplevec.graph.graph import Graph, strip_prefix
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import view_grams
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.searcher import Query, Searcher, SearchTarget
+from ripplevec.temporal.window import Window
 
 ENDPOINT = np.dtype([("row", np.int64), ("remote_row", np.int64), ("outgoing", np.float32), ("incoming", np.float32)])
 """One endpoint of an edge, as two shards compare it: its row, the row of the other endpoint, and both weights."""
@@ -57,13 +59,24 @@ class ShardGraph(LocalRows):
 
     def __init__(self, index: int, shards: int, parameters: Parameters) -> None:
         self.index, self.shards = index, shards
-        self.graph, rule = parameters.create_graph(), parameters.create_rule()
+        self.graph, self.aging, rule = (
+            parameters.create_graph(),
+            parameters.create_edge_aging(),
+            parameters.create_rule(),
+        )
         assert isinstance(rule, RippleRule)
         self.rule = rule
         self.store = VectorStore(self.graph, parameters.dim, rule.precision, parameters.storage_dir)
         self.mesh: Mesh = connect_locally(1)[0]  # replaced before the first update if there are more shards
         self.search = Searcher(parameters.search, parameters.threads)
+        if self.aging is not None:
+            self.aging.attach(self.graph)
         self._clear_changes()
+
+    @property
+    def window(self) -> Window | None:
+        """The times of the edges whose first endpoint is on this shard; None if edges do not expire."""
+        return None if self.aging is None else self.aging.window
 
     # ------------------------------------------------------------------ graph changes
 
@@ -99,11 +112,27 @@ class ShardGraph(LocalRows):
         self.store.grow()
         return np.concatenate([first, second[2 * half - len(ids) :]])
 
+    def apply_slice(self, block: EndpointBlock) -> None:
+        """Apply the operations of a batch, in order, to endpoints on this shard."""
+        self.apply_endpoints(block)
+        if self.window is not None:
+            record_endpoints(self, self.window, block)
+
     def apply_endpoints(self, block: EndpointBlock) -> None:
-        """Apply operations, in order, to endpoints on this shard."""
+        """Add and remove edges, in order, at their endpoints on this shard."""
         endpoints, numbers = block.endpoints[:, :2].copy(), block.endpoints[:, 2:].copy()
         shares = self.graph.adjacency.apply_endpoints(block.op, endpoints, block.weight, block.side)
         self._record_changes(endpoints, numbers, shares, block.side == edge_kernels.OUT)
+
+    def age_edges(self, step: AgingStep) -> None:
+        """Rescale the stored weights before a batch, if necessary, and set their unit."""
+        if step.rescaling != 1.0:
+            self.graph.adjacency.scale_weights(step.rescaling)
+        self.set_weight_unit(step.unit)
+
+    def set_weight_unit(self, unit: float) -> None:
+        """Set the stored value of a weight of one that arrives now."""
+        self.graph.adjacency.weight_scale = WeightScale(unit)  # only the driver knows the effective number of edges
 
     def remove_vertex(self, row: int) -> list[RowArray]:
         """Remove a vertex of this shard with its edges; return its neighbors as rows on each shard."""
@@ -155,7 +184,7 @@ class ShardGraph(LocalRows):
     def _read_slots(self, slots: RowArray, attribute: str) -> NDArray[Any]:
         """Read slots; neighbors are row codes."""
         values = super()._read_slots(slots, attribute)
-        return self._encode(values) if attribute == "neighbor" else values
+        return self.encode(values) if attribute == "neighbor" else values
 
     def edges_exist(self, rows: RowArray, codes: RowArray) -> NDArray[np.bool_]:
         """Return, pair by pair, whether a row has an edge (outgoing, if directed) to the vertex with a row code."""
@@ -194,7 +223,9 @@ class ShardGraph(LocalRows):
     def sizes(self) -> dict[str, int]:
         """Return counts whose sums over all shards describe the model."""
         edges, endpoints = self.graph.adjacency.edge_count, self.graph.adjacency.endpoint_count
-        return {"vertices": len(self.graph), "edges": edges, "endpoints": endpoints, **super().sizes()}
+        sizes, window_bytes = super().sizes(), 0 if self.aging is None else self.aging.nbytes
+        sizes["bytes"] += window_bytes
+        return {"vertices": len(self.graph), "edges": edges, "endpoints": endpoints, **sizes}
 
     def grams(self) -> list[NDArray[np.float64]]:
         """Return, for each view, the inner products of its columns over the rows of this shard."""
@@ -239,7 +270,21 @@ class ShardGraph(LocalRows):
             "edges": np.array(self.graph.adjacency.edge_count),
             "vectors": self.store.vectors[:rows].copy(),
             "placed": self.store.placed[:rows].copy(),
+            **({} if self.window is None else {f"window_{name}": array for name, array in self.window.state().items()}),
         }
+
+    def count_due(self, now: float) -> int:
+        """Return an upper bound of the number of edges in the window that have expired by `now`."""
+        return 0 if self.window is None else self.window.count_due(now)
+
+    def count_timed(self) -> int:
+        """Return the number of edges in the window."""
+        return 0 if self.window is None else len(self.window)
+
+    def read_window(self, first: int, last: int) -> dict[str, NDArray[Any]]:
+        """Return the edges in the window with a first arrival number from `first` to `last` − 1; see `Window.state`."""
+        assert self.window is not None
+        return self.window.state(first, last)
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Replace the state of this shard by one that `state` returned."""
@@ -248,6 +293,10 @@ class ShardGraph(LocalRows):
             strip_prefix("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
         )
         self.graph.adjacency.set_edge_count(int(state["edges"]))
+        if self.aging is not None:
+            self.aging.attach(self.graph)
+        if self.window is not None:
+            self.window.restore(strip_prefix("window_", state))
         self.store = self.store.empty_for(self.graph)
         rows = self.graph.row_count
         self.store.vectors[:rows], self.store.placed[:rows] = state["vectors"], state["placed"]
@@ -262,7 +311,7 @@ class ShardGraph(LocalRows):
         """Return the row codes of the neighbors in slots."""
         return self._read_slots(slots, "neighbor")
 
-    def _encode(self, neighbors: RowArray) -> RowArray:
+    def encode(self, neighbors: RowArray) -> RowArray:
         """Return the row codes of neighbors as they are stored in slots."""
         return np.where(neighbors < 0, -1 - neighbors, neighbors * self.shards + self.index)
 

@@ -57,11 +57,6 @@ class ShardedEmbedder(Embedder):
             raise InvalidValueError.of("shards", "a whole number ≥ 1", shards)
         if parameters.get("rule", "ripple") != "ripple":
             raise InvalidValueError.of("rule", '"ripple" (other rules run on one machine only)', parameters["rule"])
-        for name in ("half_life", "expire_after"):
-            if parameters.get(name) is not None:
-                raise InvalidValueError.of(
-                    name, "None (models with edge aging run on one machine only)", parameters[name]
-                )
         self.shards, self.address = shards, address
         self._actors = ShardActors(shards, address)
         super().__init__(**parameters)

@@ -112,4 +112,5 @@ def _driver_arrays(engine: ClusterEngine) -> Arrays:
         "next_arrival": np.array(engine.next_arrival),
         "counters": np.array(list(engine.counters().values())),
         **{f"rule_{name}": array for name, array in engine.rule.state().items()},
+        **{f"memory_{name}": array for name, array in (engine.aging.state() if engine.aging else {}).items()},
     }
