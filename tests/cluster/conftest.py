@@ -71,6 +71,12 @@ def new_cluster() -> Callable[..., ClusterEngine]:
 
 
 @pytest.fixture(scope="session")
+def new_pair() -> type[GraphPair]:
+    """Return the class `GraphPair`."""
+    return GraphPair
+
+
+@pytest.fixture(scope="session")
 def graph_pair() -> Callable[..., GraphPair]:
     """Return `random_pair`."""
     return random_pair

@@ -55,8 +55,9 @@ class ShardedAdjacency:
         self._halo_size = order.size
         self._sent_rows: list[RowArray] = self.mesh.exchange([distinct[part] // shards for part in by_shard])
         totals = zip(*self.mesh.gather(self.graph.adjacency.totals(self.rows)), strict=True)
-        endpoints, strength, active = map(sum, totals)
-        self._totals = Totals(int(min(endpoints, 2 * self.weight_scale.effective_edges)), strength, active)
+        self.endpoints, strength, active = map(sum, totals)
+        effective = int(min(self.endpoints, 2 * self.weight_scale.effective_edges))
+        self._totals = Totals(effective, strength, active)
         kernels.map_to_halo(links, self.rows, halo_index[index])
         try:
             yield
@@ -114,7 +115,7 @@ class ShardOperator(Operator):
         super().__init__(graph.graph.adjacency, graph.rows, tau, graph.shard.rule.threads)
         self.graph, self.mesh, totals = graph, graph.mesh, graph.totals()
         self.active_count, self.total_strength = totals.active, totals.strength
-        self.mean_degree = totals.endpoints / max(self.active_count, 1)
+        self.mean_degree = graph.endpoints / max(self.active_count, 1)
 
     def allocate_workspace(self, block: Matrix) -> Matrix:
         """Return a zero matrix as wide as the widest column chunk of a block."""
