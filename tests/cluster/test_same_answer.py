@@ -154,6 +154,41 @@ def approximately(report: dict[str, Any]) -> dict[str, Any]:
     return report | {"orthogonality_error": pytest.approx(report["orthogonality_error"], rel=1e-4, abs=1e-7)}
 
 
+@settings(max_examples=40)
+@given(
+    shards=st.integers(1, 4),
+    kind=st.sampled_from(["int", "mixed"]),
+    first=st.one_of(st.none(), starts),
+    then=batches,
+    directed=st.booleans(),
+    depth=st.sampled_from([1, 2, None]),
+    on_empty=st.sampled_from(["neighbors", "zero", "resample"]),
+    reuse=st.booleans(),
+)
+def test_rule_paper_matches_single_machine(
+    new_models: Any,
+    stream_of: Any,
+    changes_equal: Any,
+    shards: int,
+    kind: str,
+    first: Operations | None,
+    then: list[Operations],
+    directed: bool,
+    depth: int | None,
+    on_empty: str,
+    reuse: bool,
+) -> None:
+    stream = stream_of(kind, directed)
+    options = {
+        "directed": directed,
+        "depth": depth,
+        "on_empty": on_empty,
+        "reuse_influence": reuse and depth is not None,
+    }
+    start = None if first is None else stream.batch(first)
+    compare_streams(new_models, stream, changes_equal, shards, start, then, rule="paper", **options)
+
+
 @settings(max_examples=15)
 @given(first=starts, then=batches, options=parameters)
 def test_threaded_steps_match_single_machine(

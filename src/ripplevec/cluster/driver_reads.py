@@ -23,7 +23,7 @@ from ripplevec.graph.adjacency import DECAYING_DUPLICATE_POLICIES, DUPLICATE_POL
 from ripplevec.graph.graph import Graph
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import max_column_cosine
-from ripplevec.rules.ripple import RippleRule
+from ripplevec.rules.paper import PaperRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.searcher import Query
 from ripplevec.temporal.edge_aging import select_digest_arrays
@@ -68,7 +68,6 @@ class ShardReads(EngineReads):
 
     transport: Transport
     parameters: Parameters
-    rule: RippleRule
     vertices: int = 0
     edges: int = 0
     next_arrival: int = 0
@@ -223,8 +222,9 @@ class ShardReads(EngineReads):
         return {name: sum(size[name] for size in sizes) for name in sizes[0]}
 
     def orthogonality_error(self) -> float:
-        """Return the largest cosine between two columns of a view."""
-        return max_column_cosine([np.sum(view, axis=0) for view in zip(*self.query("grams"), strict=True)])
+        """Return how far the inner products of columns deviate from their intended values."""
+        grams = [np.sum(view, axis=0) for view in zip(*self.query("grams"), strict=True)]
+        return self.rule.gram_deviation(*grams) if isinstance(self.rule, PaperRule) else max_column_cosine(grams)
 
     def aging_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
         """Return the arrays of edge aging that enter the digest; those of the time windows are read in blocks."""

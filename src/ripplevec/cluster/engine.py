@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, IdColumn, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
+from ripplevec.cluster.arrival_steps import RemoteArrivalGraph, RemoteStore, apply_one_by_one
 from ripplevec.cluster.driver_reads import ShardReads
 from ripplevec.cluster.edge_expiry import AgingStep
 from ripplevec.cluster.gather import gather_graph
@@ -36,7 +37,6 @@ from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray, WeightScale
 from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.parameters import Parameters
-from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views.base import Progress
 from ripplevec.views.solvers import MAX_DENSE_SIZE
@@ -74,7 +74,7 @@ class ClusterEngine(ShardReads):
             self.aging.window = None  # each shard has a window of its own
         self.update_incomplete = False  # always: `FaultTolerantEngine` undoes an update that fails
         self._warned = False
-        self.rule = cast(RippleRule, self.parameters.create_rule())  # used for its coordinates; the shards store rows
+        self.rule = self.parameters.create_rule()  # `ripple` is used for its coordinates; the shards store rows
         self.next_arrival = self.loops = self.vertices = self.edges = 0
         self._expired = 0  # edges that expired with the last batch
         self._changed: RemoteVectors | None = None  # by the last batch
@@ -88,7 +88,12 @@ class ClusterEngine(ShardReads):
         self.run_atomically(partial(ClusterEngine._apply_start, batch=batch, progress=progress))
 
     def _apply_start(self, batch: Batch, progress: Progress | None) -> None:
-        self._update(batch)
+        if self.rule.one_by_one:
+            graph = RemoteArrivalGraph(self)
+            graph.apply_start(batch)
+            self._adopt_sizes(graph)
+        else:
+            self._update(batch)
         self._changed = None  # a start has no changes to read, and the next batch uses its sequence number again
         self.events = len(batch) + self._expired
         if self.edges:
@@ -139,12 +144,17 @@ class ClusterEngine(ShardReads):
         if corrected is not None:
             moved = np.union1d(moved, corrected)
         if not self.edges:
-            self.rule.reset(cast(Any, None))  # rule `ripple` does not use the vector store here
+            self.rule.reset(cast(VectorStore, RemoteStore(self, RemoteArrivalGraph(self))))
             self._broadcast_coordinates()
         return BatchOutcome(moved, first_new, removed, self.anchors > anchors_before)
 
     def _update(self, batch: Batch) -> tuple[RowArray, list[Id], int]:
         """Update graph and vectors; return rows that may have moved, removed ids, and the number of changed edges."""
+        if self.rule.one_by_one:
+            graph = RemoteArrivalGraph(self)
+            moved, removed, changed = apply_one_by_one(self, graph, batch)
+            self._adopt_sizes(graph)
+            return moved, self._find_absent(removed), changed
         aging = None
         if self.aging is not None:
             batch, rescaling = self.aging.advance(batch)
@@ -169,6 +179,12 @@ class ClusterEngine(ShardReads):
         self._changed = self._track_changed([summary.moved for summary in summaries])
         moved = np.concatenate([part.rows * shards + shard for shard, part in enumerate(self._changed.moved)])
         return moved, self._find_absent(removals), sum(summary.changed for summary in summaries)
+
+    def _adopt_sizes(self, graph: RemoteArrivalGraph) -> None:
+        """Adopt the size of the graph after arrivals that were applied one by one."""
+        sizes = self.sizes()
+        self.vertices, self.edges, self.next_arrival = sizes["vertices"], sizes["edges"], graph.next_arrival
+        self.loops += graph.loops
 
     def _compute_weight_scale(self) -> WeightScale:
         """Return the scale of the stored weights now."""
@@ -267,7 +283,8 @@ class ClusterEngine(ShardReads):
 
     def _compute_start(self, progress: Progress | None = None) -> None:
         """Embed the graph from scratch; a small graph is gathered on the driver, for the same bits as one machine."""
-        if self.edges > MAX_DRIVER_START_EDGES and self.count_connected() > 2 * self.rule.dim + MAX_DENSE_SIZE:
+        large = self.edges > MAX_DRIVER_START_EDGES and not self.rule.one_by_one
+        if large and self.count_connected() > 2 * self.parameters.dim + MAX_DENSE_SIZE:
             self.rule.restore(self.transport.run("start", weight_scale=self.weight_scale)[0].coordinates)
             return
         graph, rows = gather_graph(self)
@@ -277,8 +294,9 @@ class ClusterEngine(ShardReads):
         self.query_rows("set_vectors", rows, store.vectors[: rows.size])
 
     def _broadcast_coordinates(self) -> None:
-        """Send the coordinates to all shards."""
-        self.query("set_coordinates", state=self.rule.state())
+        """Send the coordinates to all shards. Rule `paper` has none."""
+        if not self.rule.one_by_one:
+            self.query("set_coordinates", state=self.rule.state())
 
     # ------------------------------------------------------------------ saved state
 
@@ -293,9 +311,8 @@ class ClusterEngine(ShardReads):
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Replace the state by one that `state` returned for the same number of shards."""
         shards = split_state(state, self.transport.size)
-        check_shards(
-            shards, state, directed=self.parameters.directed, rule=self.rule, aging=self.parameters.create_edge_aging()
-        )
+        parameters, aging = self.parameters, self.parameters.create_edge_aging()
+        check_shards(shards, state, dim=parameters.dim, directed=parameters.directed, rule=self.rule, aging=aging)
         self.query("restore", shards)
         self.rule.restore(strip_prefix("rule_", state))
         self._broadcast_coordinates()

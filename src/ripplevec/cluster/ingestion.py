@@ -83,7 +83,7 @@ class GraphUpdate:
 
     def _apply_slice(self, batch_slice: BatchSlice) -> None:
         batch, size = batch_slice.batch, self.mesh.size
-        codes, numbers = self._intern(batch, batch_slice.first)
+        codes, numbers = self.intern(batch, batch_slice.first)
         op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
         weight = unit_weights(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
         adds = op == Op.ADD
@@ -106,7 +106,7 @@ class GraphUpdate:
         columns_by_name = zip(*(block for block, _ in received), strict=True)
         self.shard.apply_slice(EndpointBlock(*map(np.concatenate, columns_by_name)))
 
-    def _intern(self, batch: Batch, first: int) -> tuple[RowArray, RowArray]:
+    def intern(self, batch: Batch, first: int) -> tuple[RowArray, RowArray]:
         """Return row codes and arrival numbers of both endpoints; new vertices get a row and a number."""
         size, columns = self.mesh.size, (batch.src, batch.dst)
         positions = [split_positions(assign_shards(column, size), size) for column in columns]

@@ -12,11 +12,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
 from ripplevec.cluster.edge_expiry import AgingStep, expire_edges
-from ripplevec.cluster.ingestion import NO_ROWS, BatchSlice, GraphUpdate, VertexRemoval
+from ripplevec.cluster.ingestion import NO_ROWS, BatchSlice, EndpointBlock, GraphUpdate, VertexRemoval
 from ripplevec.cluster.shard_graph import ShardGraph
 from ripplevec.cluster.shard_operator import ShardedAdjacency
 from ripplevec.cluster.shard_step import ShardBackend
@@ -142,6 +143,33 @@ class Shard(ShardGraph):
         """Return the vectors that a batch changed on this shard, as stored right after it; None if they are lost."""
         return self.changed_vectors.get(sequence)
 
+    # ------------------------------------------------------------------ steps of one arrival, for rule `paper`
+
+    def intern_slice(self, part: BatchSlice, *, next_arrival: int) -> tuple[RowArray, RowArray, RowArray, int]:
+        """Give rows and arrival numbers to the ids of a slice, together with all other shards.
+
+        Returns the row codes of the slice's endpoints, the new rows of this shard with their arrival numbers, and the
+        arrival number of the next new vertex.
+        """
+        update = GraphUpdate(self, next_arrival)
+        codes, _ = update.intern(part.batch, part.first)
+        rows = update.new_rows()
+        return codes, rows, self.graph.arrival[rows], update.next_arrival
+
+    def apply_operations(self, block: EndpointBlock) -> NDArray[np.float64]:
+        """Add and remove edges at their endpoints on this shard; return the shares of strength that changed."""
+        self.apply_endpoints(block)
+        return self.take_changes().shares
+
+    def remove_vertices(self, removals: list[BatchSlice | VertexRemoval]) -> int:
+        """Remove vertices, together with all other shards; return the number of changed edges on this shard."""
+        GraphUpdate(self, 0).run(removals)
+        return self.take_changes().edges
+
+    def count_rows(self) -> int:
+        """Return the number of rows ever used."""
+        return self.graph.row_count
+
     # ------------------------------------------------------------------ anchors and starts
 
     def anchor(self, *, sequence: int, threshold: float, weight_scale: WeightScale) -> AnchorSummary:
@@ -206,6 +234,14 @@ class Shard(ShardGraph):
         """Set the vectors of rows; those that have edges become placed."""
         self.store.vectors[rows] = vectors
         self.store.placed[rows] = self._links.degree[rows] > 0
+
+    def write_vectors(self, rows: RowArray, vectors: NDArray[Any]) -> None:
+        """Set the vectors of rows."""
+        self.store.vectors[rows] = vectors
+
+    def set_placed(self, rows: RowArray, value: int) -> None:
+        """Set whether rows have a vector."""
+        self.store.placed[rows] = value
 
     def traffic(self) -> dict[str, int]:
         """Return the bytes sent to other shards so far, and how many of them were vectors that had to be read."""

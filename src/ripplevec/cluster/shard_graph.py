@@ -7,7 +7,7 @@ neighbor (see `routing.py`). Public methods are called by name through a `Transp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.searcher import Query, Searcher, SearchTarget
 from ripplevec.temporal.window import Window
+from ripplevec.util.parallel import limit_blas_to_one_thread
 
 ENDPOINT = np.dtype([("row", np.int64), ("remote_row", np.int64), ("outgoing", np.float32), ("incoming", np.float32)])
 """One endpoint of an edge, as two shards compare it: its row, the row of the other endpoint, and both weights."""
@@ -64,8 +65,7 @@ class ShardGraph(LocalRows):
             parameters.create_edge_aging(),
             parameters.create_rule(),
         )
-        assert isinstance(rule, RippleRule)
-        self.rule = rule
+        self.rule = cast(RippleRule, rule)  # rule `paper` runs on the driver, and is used only for searches here
         self.store = VectorStore(self.graph, parameters.dim, rule.precision, parameters.storage_dir)
         self.mesh: Mesh = connect_locally(1)[0]  # replaced before the first update if there are more shards
         self.search = Searcher(parameters.search, parameters.threads)
@@ -229,6 +229,10 @@ class ShardGraph(LocalRows):
 
     def grams(self) -> list[NDArray[np.float64]]:
         """Return, for each view, the inner products of its columns over the rows of this shard."""
+        if self.rule.one_by_one:
+            rows = self.vectors[: self.graph.row_count]
+            with limit_blas_to_one_thread():
+                return [rows.T @ rows]
         return view_grams(self.rule.coordinates, self.store, self.rule.threads)
 
     # ------------------------------------------------------------------ consistency checks

@@ -37,12 +37,12 @@ class ShardedEmbedder(Embedder):
         Address of a Ray cluster; "auto" for the cluster that this machine belongs to. By default, a cluster is started
         on this machine.
     **parameters
-        Parameters of `Embedder`. Not available on shards: `rule` other than "ripple", `half_life` and `expire_after`.
+        Parameters of `Embedder`. With rule "paper", the driver applies a batch arrival by arrival, which is slow.
 
     Raises
     ------
     InvalidValueError
-        If a parameter is invalid or not available on shards.
+        If a parameter is invalid.
 
     Examples
     --------
@@ -55,8 +55,6 @@ class ShardedEmbedder(Embedder):
     def __init__(self, *, shards: int = 8, address: str | None = None, **parameters: Any) -> None:
         if isinstance(shards, bool) or not isinstance(shards, int) or shards < 1:
             raise InvalidValueError.of("shards", "a whole number ≥ 1", shards)
-        if parameters.get("rule", "ripple") != "ripple":
-            raise InvalidValueError.of("rule", '"ripple" (other rules run on one machine only)', parameters["rule"])
         self.shards, self.address = shards, address
         self._actors = ShardActors(shards, address)
         super().__init__(**parameters)

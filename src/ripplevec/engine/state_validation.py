@@ -76,7 +76,7 @@ def check_state(state: Arrays, *, dim: int, directed: bool, rule: Rule, aging: E
 
 
 def check_shards(
-    shards: Sequence[Arrays], driver: Arrays, *, directed: bool, rule: RippleRule, aging: EdgeAging | None
+    shards: Sequence[Arrays], driver: Arrays, *, dim: int, directed: bool, rule: Rule, aging: EdgeAging | None
 ) -> None:
     """Check the arrays of a sharded model, those of each shard and those of the driver."""
     next_arrival = _get_count(driver, "next_arrival")
@@ -85,7 +85,7 @@ def check_shards(
     key, balance = secrets.randbits(64), 0
     for number, (graph, shard) in enumerate(zip(graphs, shards, strict=True)):
         balance += check_edges(graph, directed, GraphPart(rows, number), key)
-        check_vectors(shard, int(rows[number]), rule.dim, rule.precision)
+        check_vectors(shard, int(rows[number]), dim, rule.precision)
         _check_free_rows(shard)
         if aging is not None and aging.window is not None:
             _check_window(strip_prefix("window_", dict(shard)), directed, GraphPart(rows, number), next_arrival)
@@ -94,7 +94,8 @@ def check_shards(
     numbers = np.sort(np.concatenate([graph["arrival"][graph["arrival"] >= 0] for graph in graphs]))
     _reject_if((np.diff(numbers) == 0).any(), "two vertices have the same arrival number")
     check_counters(driver.get("counters"))
-    _check_coordinates(strip_prefix("rule_", dict(driver)), rule.dim)
+    row_codes = int(rows.max(initial=0)) * len(shards)
+    _check_rule(strip_prefix("rule_", dict(driver)), rule, row_codes, next_arrival)
     if aging is not None:
         _check_clock(strip_prefix("memory_", dict(driver)), aging)
 
