@@ -1039,8 +1039,9 @@ class Embedder:
             self._replace_attributes(_engine=readable)
             result = update(engine)
             self._replace_attributes(_engine=engine)
-        except BaseException:  # `before` is as it was: the update ran on a copy, or was undone
+        except BaseException as error:  # `before` is as it was, unless there was no copy
             self._replace_attributes(_engine=before)
+            self._disable_if_incomplete(before, error)
             raise
         return result
 

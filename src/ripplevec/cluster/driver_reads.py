@@ -77,6 +77,11 @@ class ShardReads(EngineReads):
         return self.vertices
 
     @property
+    def dim(self) -> int:
+        """Number of dimensions of a vector."""
+        return self.parameters.dim
+
+    @property
     def graph_lookup(self) -> RemoteGraph:
         """The graph, as far as the validation of a batch needs it."""
         return RemoteGraph(self)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,10 @@ from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.read_snapshot import ReadSnapshot
 from ripplevec.cluster.routing import join_id_columns
 from ripplevec.cluster.shard import AnchorSummary, MovedRows, ShardSummary, TooSmallError
-from ripplevec.cluster.state_arrays import ClusterSnapshot, gather_state, read_counters, split_state
+from ripplevec.cluster.state_arrays import ClusterSnapshot, LazyClusterState, lazy_state, read_counters, split_state
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.state_validation import check_shards
-from ripplevec.errors import SelfLoopWarning
+from ripplevec.errors import LostStateError, SelfLoopWarning
 from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray, WeightScale
 from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.graph.graph import strip_prefix
@@ -41,7 +41,6 @@ from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views.base import Progress
 from ripplevec.views.solvers import MAX_DENSE_SIZE
 
-Result = TypeVar("Result")
 MAX_DRIVER_START_EDGES = 4_000_000
 """Largest graph whose start is computed on the driver; larger graphs are solved on the shards."""
 
@@ -63,16 +62,28 @@ class ClusterEngine(ShardReads):
         The shards.
     parameters
         Parameters of the model.
+    recovery_hint
+        What to do if a shard is lost.
+    on_loss
+        Called once if a shard is lost.
     """
 
-    def __init__(self, transport: Transport, parameters: Parameters) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        parameters: Parameters,
+        *,
+        recovery_hint: str = "Load a saved model",
+        on_loss: Callable[[], None] | None = None,
+    ) -> None:
         self.transport, self.parameters = transport, parameters
+        self.recovery_hint, self._on_loss = recovery_hint, on_loss
         self.anchor_growth, self.start_size = parameters.resolved_anchor_growth, parameters.resolved_start_size
         self.anchor_lag = 0
         self.aging = parameters.create_edge_aging()
         if self.aging is not None:
             self.aging.window = None  # each shard has a window of its own
-        self.update_incomplete = False  # always: `FaultTolerantEngine` undoes an update that fails
+        self.update_incomplete = False  # an update has begun and not finished: the state must not be used
         self._warned = False
         self.rule = self.parameters.create_rule()  # `ripple` is used for its coordinates; the shards store rows
         self.next_arrival = self.loops = self.vertices = self.edges = 0
@@ -81,28 +92,66 @@ class ClusterEngine(ShardReads):
         self._unused_changes: list[int] = []  # batches whose changed vectors will not be read any more
         self.reset_counters()
 
+    # ------------------------------------------------------------------ lost shards
+
+    def query(self, method: str, *columns: Any, **constants: Any) -> list[Any]:
+        """Call a method on every shard and wait for the results."""
+        if self.lost is not None:
+            raise ShardLostError(*self.lost.args)
+        try:
+            return super().query(method, *columns, **constants)
+        except ShardLostError as error:
+            raise self.report_loss(error) from error
+
+    def report_loss(self, error: ShardLostError) -> LostStateError:
+        """Record that a shard is lost; return the error to raise, now and for every later use."""
+        if self.lost is None:
+            self.lost = ShardLostError(f"A shard is lost with its part of the model ({error}). {self.recovery_hint}.")
+            if self._on_loss is not None:
+                self._on_loss()
+        return self.lost
+
     # ------------------------------------------------------------------ updates
 
     def start(self, batch: Batch, progress: Progress | None = None) -> None:
         """Apply a batch as the initial graph and embed it from scratch."""
-        self.run_atomically(partial(ClusterEngine._apply_start, batch=batch, progress=progress))
-
-    def _apply_start(self, batch: Batch, progress: Progress | None) -> None:
-        if self.rule.one_by_one:
-            graph = RemoteArrivalGraph(self)
-            graph.apply_start(batch)
-            self._adopt_sizes(graph)
-        else:
-            self._update(batch)
-        self._changed = None  # a start has no changes to read, and the next batch uses its sequence number again
-        self.events = len(batch) + self._expired
-        if self.edges:
-            self._compute_start(progress)
-        self._record_size()
+        with self._updating():
+            if self.rule.one_by_one:
+                graph = RemoteArrivalGraph(self)
+                graph.apply_start(batch)
+                self._adopt_sizes(graph)
+            else:
+                self._update(batch)
+            self._changed = None  # a start has no changes to read, and the next batch uses its sequence number again
+            self.events = len(batch) + self._expired
+            if self.edges:
+                self._compute_start(progress)
+            self._record_size()
 
     def apply(self, batch: Batch) -> BatchOutcome:
         """Apply a batch that `check_batch` accepts."""
-        return self.run_atomically(partial(ClusterEngine._apply, batch=batch))
+        first_new, anchors_before = self.next_arrival, self.anchors
+        with self._updating():
+            moved, removed, edges = self._update(batch)
+            events, changes = len(batch) + self._expired, moved.size + len(removed)
+            if self._record_batch(events, edges, changes, self.rule.rows_shortened):
+                moved = np.union1d(moved, self._run_anchor(self._correct))
+            if not self.edges:
+                self.rule.reset(cast(VectorStore, RemoteStore(self, RemoteArrivalGraph(self))))
+                self._broadcast_coordinates()
+        return BatchOutcome(moved, first_new, removed, self.anchors > anchors_before)
+
+    @contextmanager
+    def _updating(self) -> Iterator[None]:
+        """Mark the state as incomplete until the block has succeeded: after an error, shards may differ."""
+        if self.lost is not None:
+            raise ShardLostError(*self.lost.args)
+        self.update_incomplete = True
+        try:
+            yield
+        except ShardLostError as error:
+            raise self.report_loss(error) from error
+        self.update_incomplete = False
 
     def prepare_correction(self, batch: Batch) -> None:
         """Do nothing: anchors are not computed in the background here."""
@@ -131,22 +180,6 @@ class ClusterEngine(ShardReads):
     def apply_arrival(self, ids: IdColumn, weights: NDArray[np.float64] | None) -> int:
         """Return −1: there is no fast path for a single arrival, which must be applied as a batch."""
         return -1
-
-    def run_atomically(self, update: Callable[[ClusterEngine], Result]) -> Result:
-        """Apply an update of the state; a subclass may undo it if it fails."""
-        return update(self)
-
-    def _apply(self, batch: Batch) -> BatchOutcome:
-        first_new, anchors_before = self.next_arrival, self.anchors
-        moved, removed, edges = self._update(batch)
-        due = self._record_batch(len(batch) + self._expired, edges, moved.size + len(removed), self.rule.rows_shortened)
-        corrected = self._anchor() if due else None
-        if corrected is not None:
-            moved = np.union1d(moved, corrected)
-        if not self.edges:
-            self.rule.reset(cast(VectorStore, RemoteStore(self, RemoteArrivalGraph(self))))
-            self._broadcast_coordinates()
-        return BatchOutcome(moved, first_new, removed, self.anchors > anchors_before)
 
     def _update(self, batch: Batch) -> tuple[RowArray, list[Id], int]:
         """Update graph and vectors; return rows that may have moved, removed ids, and the number of changed edges."""
@@ -223,15 +256,15 @@ class ClusterEngine(ShardReads):
         """Return the vectors that a batch changed on each shard; raise `ShardLostError` if a shard lost them."""
         if all(part.vectors is not None for part in remote.moved):
             return [part.vectors for part in remote.moved if part.vectors is not None]
-        on_shards = self.query("read_changed_vectors", sequence=remote.sequence)
-        vectors = [
-            kept if part.vectors is None else part.vectors for part, kept in zip(remote.moved, on_shards, strict=True)
-        ]
-        if any(part is None for part in vectors):
+        try:
+            on_shards = self.query("read_changed_vectors", sequence=remote.sequence)
+        except ShardLostError as error:
             raise ShardLostError(
                 f"Changed vectors of batch {remote.sequence:,} were lost with a shard. Read the current vectors."
-            )
-        return vectors
+            ) from error
+        return [
+            kept if part.vectors is None else part.vectors for part, kept in zip(remote.moved, on_shards, strict=True)
+        ]
 
     def _find_absent(self, removed: list[Id]) -> list[Id]:
         """Return the removed ids that did not arrive again."""
@@ -248,10 +281,8 @@ class ClusterEngine(ShardReads):
 
     def anchor(self) -> RowArray:
         """Correct all vectors now, or compute the start of a model that began empty; return the rows that moved."""
-        return self.run_atomically(ClusterEngine._anchor)
-
-    def _anchor(self) -> RowArray:
-        return self._run_anchor(self._correct)
+        with self._updating():
+            return self._run_anchor(self._correct)
 
     def _correct(self) -> RowArray:
         if not self.ready:
@@ -300,15 +331,15 @@ class ClusterEngine(ShardReads):
 
     # ------------------------------------------------------------------ saved state
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return the state as plain arrays, fetched one shard after the other."""
-        return gather_state(self)
+    def state(self) -> LazyClusterState:
+        """Return the state as plain arrays, which are copied now and fetched one shard after the other."""
+        return lazy_state(self)
 
     def snapshot(self) -> ClusterSnapshot:
         """Return the current state, which can be saved while the engine continues."""
         return ClusterSnapshot(self)
 
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Replace the state by one that `state` returned for the same number of shards."""
         shards = split_state(state, self.transport.size)
         parameters, aging = self.parameters, self.parameters.create_edge_aging()

@@ -70,6 +70,6 @@ class SnapshotTransport:
         """Wait until results are computed."""
         self._transport.wait(results)
 
-    def reset(self) -> None:
-        """Not supported: a snapshot cannot create shards."""
+    def drop(self) -> None:
+        """Not supported: a snapshot is read-only."""
         raise NotImplementedError

@@ -140,7 +140,7 @@ class Shard(ShardGraph):
         return MovedRows(rows, self.graph.arrival[rows], self.graph.ids.to_column(rows), vectors)
 
     def read_changed_vectors(self, sequence: int) -> NDArray[Any] | None:
-        """Return the vectors that a batch changed on this shard, as stored right after it; None if they are lost."""
+        """Return the vectors that a batch changed on this shard, as stored right after it; None if they were few."""
         return self.changed_vectors.get(sequence)
 
     # ------------------------------------------------------------------ steps of one arrival, for rule `paper`

@@ -17,7 +17,7 @@ from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.engine.counters import EngineCounters
 from ripplevec.engine.digest import HashedArray, compute_digest
 from ripplevec.engine.local_rows import LocalRows
-from ripplevec.errors import UnknownVertexError
+from ripplevec.errors import LostStateError, UnknownVertexError
 from ripplevec.graph.adjacency import RowArray, WeightScale, merge_duplicates
 from ripplevec.graph.batch_validation import GraphLookup
 from ripplevec.rules.background_anchor import BackgroundAnchor
@@ -48,8 +48,14 @@ class EngineReads(EngineCounters):
     rule: Rule
     aging: EdgeAging | None = None
     pending_anchor: BackgroundAnchor | None = None
+    lost: LostStateError | None = None  # the loss of a part of the state; see `ClusterEngine`
 
     # ------------------------------------------------------------------ operations on rows, by subclasses
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions of a vector."""
+        raise NotImplementedError
 
     @property
     def next_arrival(self) -> int:
@@ -211,9 +217,8 @@ class EngineReads(EngineCounters):
 
     def empty_changes(self, sequence: int) -> Changes:
         """Build the empty changes of a batch that had already been applied under this sequence number."""
-        no_rows = np.empty(0, np.int64)
-        vectors, to_vectors = self.read_rows(no_rows, "vectors"), self.rule.served_transform()
-        return Changes(no_rows, vectors, to_vectors, np.empty(0, np.bool_), [], sequence, False)
+        no_rows, vectors = np.empty(0, np.int64), np.empty((0, self.dim), self.rule.precision)
+        return Changes(no_rows, vectors, self.rule.served_transform(), np.empty(0, np.bool_), [], sequence, False)
 
     # ------------------------------------------------------------------ the whole model
 
@@ -265,6 +270,11 @@ class LocalReads(LocalRows, EngineReads):
     def vectors(self) -> NDArray[Any]:
         """The stored vectors of all rows."""
         return self.store.vectors
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions of a vector."""
+        return int(self.store.vectors.shape[1])
 
     @property
     def edges(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -270,7 +270,7 @@ def unit_weights(length: int) -> NDArray[np.float32]:
     return _UNIT_WEIGHTS[:length] if length <= _SMALL_BATCH else np.ones(length, np.float32)
 
 
-def strip_prefix(prefix: str, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def strip_prefix(prefix: str, state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Return the arrays of a state whose names start with a prefix, with the prefix removed."""
     return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
 
