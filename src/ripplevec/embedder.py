@@ -970,7 +970,7 @@ class Embedder:
     def __getstate__(self) -> dict[str, Any]:
         """Return parameters and arrays, for copying and pickling."""
         with self._lock.exclude_writers():
-            return {"parameters": self._active_parameters.to_json(), "arrays": self._engine.state()}
+            return {"parameters": self._active_parameters.to_json(), "arrays": dict(self._engine.state())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the model that `__getstate__` returned."""

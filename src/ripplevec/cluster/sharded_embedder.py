@@ -125,8 +125,7 @@ class ShardedEmbedder(Embedder):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return parameters and arrays, all of them on the driver, for copies and pickles."""
-        state = super().__getstate__()
-        return {**state, "arrays": dict(state["arrays"]), "shards": self.shards, "address": self.address}
+        return {**super().__getstate__(), "shards": self.shards, "address": self.address}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the model from the result of `__getstate__`."""

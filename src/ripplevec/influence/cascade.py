@@ -125,8 +125,8 @@ class CachedCascade(Cascade):
 
     def _compact(self, graph: Graph) -> None:
         """Keep only the sets of vertices that still exist, without gaps."""
-        rows = min(self.owner.size, graph.arrival.size)  # a restored graph may have fewer rows allocated than before
-        live = np.flatnonzero((self.owner[:rows] >= 0) & (self.owner[:rows] == graph.arrival[:rows]))
+        owned = np.flatnonzero(self.owner >= 0)
+        live = owned[self.owner[owned] == graph.arrival[owned]]
         first, size = self.begin[live, 0], self.begin[live, -1] - self.begin[live, 0]
         new_first = np.cumsum(size) - size
         members = self.members[np.repeat(first - new_first, size) + np.arange(int(size.sum()))]
