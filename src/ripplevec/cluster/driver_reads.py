@@ -37,8 +37,8 @@ class RemoteGraph:
     """The graph on the shards, as far as the validation of a batch needs it; fetched with few queries."""
 
     def __init__(self, reads: ShardReads) -> None:
-        self.directed, self.rows_of, self.has_edges = reads.parameters.directed, reads.rows_of, reads.has_edges
-        self._find_rows = reads.find_rows
+        self.directed, self.rows_of = reads.parameters.directed, reads.rows_of
+        self._reads, self._edges_expire = reads, reads.parameters.expire_after is not None
         self._rows: dict[Id, int] = {}
         self._edges: dict[tuple[Id, Id], bool] = {}
 
@@ -46,7 +46,7 @@ class RemoteGraph:
         """Fetch, for `has_vertex` and `has_edge`, whether the vertices and edges that a batch removes exist."""
         removals = np.flatnonzero((batch.op == Op.REMOVE) | (batch.op == Op.REMOVE_VERTEX))
         src, dst = (take_ids(column, removals) for column in (batch.src, batch.dst))
-        src_rows, dst_rows = self._find_rows(src), self._find_rows(dst)
+        src_rows, dst_rows = self._reads.find_rows(src), self._reads.find_rows(dst)
         for column, rows in ((src, src_rows), (dst, dst_rows)):
             self._rows.update(zip(ids_to_list(column), rows.tolist(), strict=True))
         both = np.flatnonzero((src_rows >= 0) & (dst_rows >= 0))
@@ -61,6 +61,10 @@ class RemoteGraph:
     def has_edge(self, src: Id, dst: Id) -> bool:
         """Return whether an edge between two vertices exists (from src to dst, if directed)."""
         return self._edges.get((src, dst), False)
+
+    def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
+        """Return, for each pair of rows, whether an edge exists, or may have existed and expired."""
+        return np.ones(src.size, np.bool_) if self._edges_expire else self._reads.has_edges(src, dst)
 
 
 class ShardReads(EngineReads):
@@ -179,9 +183,7 @@ class ShardReads(EngineReads):
         return cast(tuple[RowArray, NDArray[np.float32]], results[row % self.transport.size])
 
     def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
-        """Return, pair by pair, whether an edge exists (from src to dst, if directed), or may have and expired."""
-        if self.parameters.expire_after is not None:
-            return np.ones(src.size, np.bool_)
+        """Return, pair by pair, whether there is an edge between two rows (from src to dst, if directed)."""
         return scatter_parts(*self.query_rows("edges_exist", src, dst))
 
     def find_nearest(self, search: Search, query: Query, count: int) -> tuple[RowArray, NDArray[np.float32]]:

@@ -150,6 +150,8 @@ class ClusterEngine(ShardReads):
         try:
             yield
         except ShardLostError as error:
+            if error is self.lost:
+                raise
             raise self.report_loss(error) from error
         self.update_incomplete = False
 

@@ -215,7 +215,6 @@ class RayTransport:
                 connected = [actor.connect_shard.remote(self._model, addresses, token) for actor in handles]
                 self._unread.add(connected)
                 _fetch(connected, START_TIMEOUT)
-                self._failure = None
                 return
             except ShardLostError as error:
                 if time.monotonic() > deadline:
