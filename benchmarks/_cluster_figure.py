@@ -11,7 +11,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from _cluster_model import BATCHES, EDGES_PER_ARRIVAL, MACHINES, CostModel, calibrate, predict, select_by_shards
+from _cluster_model import (
+    BATCHES,
+    EDGES_PER_ARRIVAL,
+    MACHINES,
+    CostModel,
+    calibrate,
+    can_calibrate,
+    predict,
+    select_by_shards,
+)
 
 from ripplevec.lab.experiments.plots.style import INK, figure_style, numbered_style, render_svg
 
@@ -25,7 +34,7 @@ def save_figure(record: dict[str, Any], path: Path, results: Path = RESULTS) -> 
         figure = create_figure(10, 4.2)
         _draw_measured(figure.add_subplot(1, 2, 1), record)
         messages = _read_record(results / "messages.json")
-        if messages is not None:
+        if can_calibrate(record, messages):
             roofline = _read_record(results / "roofline.json") or {}
             model = calibrate(record, messages, roofline.get("float32_two_over_one", 1.0))
             _draw_predicted(figure.add_subplot(1, 2, 2), model)

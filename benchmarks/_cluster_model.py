@@ -2,16 +2,23 @@
 
 The time of a batch with B arrivals on S shards is the sum of
 
-    call       c: the driver calls the first shard, and reads the summary
+    call       c: the driver calls the first shard through Ray, and reads the summary
+    driver     B d: the driver prepares the batch and its result
     exchanges  E (e + m (S − 1) + LATENCY): in each exchange, a shard sends and receives S − 1 messages
     work       B (w + x (1 − 1/S)) / (S · speedup by the threads of a shard)
     network    bytes of the shard that sends or receives most / bandwidth of its link
     input      bytes of the batch, from the driver to the first shard and from there to the others / bandwidth
 
-The numbers of exchanges E and their bytes are counted for up to 64 shards (`cluster_messages.py`). c, e and m are
-fitted to batches of one arrival on 1, 2, 4 and 8 shards of one machine (`cluster.py`), where all shards share its
-cores. w is the remaining time of the largest batches on one shard; x, the work of exchanging rows, is the remaining
-time of those on two. Four and eight shards serve as the check. Phases are added, as if they never overlapped.
+The numbers of exchanges E and their bytes are counted for up to 64 shards, on a small graph (`cluster_messages.py`). On
+a graph as large as that of the predictions, fewer edges connect new vertices, and E is smaller. All other values are
+fitted to the processor time of the driver and of the shards (`cluster.py`), not to elapsed time: the shards of one
+machine wait for its few processors most of the time, which shards on machines of their own do not. e and m are fitted
+to batches of one arrival on 1, 2, 4 and 8 shards. w is the remaining processor time of the largest batches on one
+shard; x, the work of exchanging rows, is that of two shards. Only c is elapsed time: that of a batch of one arrival on
+one shard, without the processor time of the shard.
+
+Two checks: the processor time of the largest batches on 4 and 8 shards, which is not fitted, and the elapsed time on
+all numbers of shards, as processor time / cores. Phases are added, as if they never overlapped.
 """
 
 from __future__ import annotations
@@ -32,6 +39,8 @@ MACHINES = (4, 16, 64)  # with one shard each
 BATCHES = (10**5, 10**6)  # edges
 EDGES_PER_ARRIVAL = 5  # as measured in cluster.py and cluster_messages.py
 LARGEST = 20_000  # arrivals in the largest batches of cluster.py
+COUNTED = ("exchanges", "waves", "large_waves")  # by cluster_messages.py
+SHARDS = (1, 2, 4, 8)  # measured in cluster.py
 CHECKS = (4, 8)  # numbers of shards to which the work is not fitted
 
 LINK = 25e9 / 8  # assumed bandwidth of a machine's link, in bytes per second
@@ -47,22 +56,33 @@ class CostModel:
     """Calibrated costs in seconds."""
 
     call: float  # c: per batch
+    driver: float  # d: per arrival
     exchange: float  # e: per exchange
     message: float  # m: per message
     work: float  # w: per arrival, one thread
     remote: float  # x: per arrival, one thread, if all neighbors were remote
     threads: float  # speedup by the two threads of a shard that has a machine of its own
     messages: Record  # counted exchanges and bytes
-    checks: tuple[float, ...] = ()  # relative errors of the predicted seconds of the largest batches
+    processor_errors: tuple[float, ...] = ()  # of the predicted processor time of the largest batches, by `CHECKS`
+    elapsed_errors: tuple[float, ...] = ()  # of their predicted elapsed time on one machine, by `SHARDS`
 
-    def exchange_seconds(self, shards: int, arrivals: int) -> float:
-        """Return the seconds that the exchanges of a batch take each shard."""
-        count = self.messages[f"shards_{shards}_exchanges_{arrivals}"]
-        return float(count * (self.exchange + self.message * (shards - 1)))
+    def count_exchanges(self, shards: int, arrivals: int, *, large: bool = False) -> int:
+        """Return the exchanges of a batch, as counted, or with the waves of the same batch on a `large` graph."""
+        counted = {name: self.messages[f"shards_{shards}_{name}_{arrivals}"] for name in COUNTED}
+        return int(counted["exchanges"] + (counted["large_waves"] - counted["waves"] if large else 0))
 
-    def shared(self, shards: int) -> float:
-        """Return the seconds of one thread per arrival, summed over all shards."""
-        return self.work + self.remote * remote_share(shards)
+    def exchange_seconds(self, shards: int, arrivals: int, *, large: bool = False) -> float:
+        """Return the processor time that the exchanges of a batch take each shard."""
+        exchanges = self.count_exchanges(shards, arrivals, large=large)
+        return exchanges * (self.exchange + self.message * (shards - 1))
+
+    def work_seconds(self, shards: int, arrivals: int) -> float:
+        """Return the processor time of a batch on all shards together, without exchanges."""
+        return arrivals * (self.work + self.remote * remote_share(shards))
+
+    def processor_seconds(self, shards: int, arrivals: int) -> float:
+        """Return the processor time of a batch on all shards together."""
+        return shards * self.exchange_seconds(shards, arrivals) + self.work_seconds(shards, arrivals)
 
 
 class Prediction(NamedTuple):
@@ -92,7 +112,7 @@ class Prediction(NamedTuple):
         return sum(self.pieces[piece] for piece in pieces) / self.seconds
 
 
-CALL, EXCHANGES, WORK, NETWORK, INPUT = "call", "exchanges", "work", "network", "input"
+CALL, DRIVER, EXCHANGES, WORK, NETWORK, INPUT = "call", "driver", "exchanges", "work", "network", "input"
 
 
 def remote_share(shards: int) -> float:
@@ -100,53 +120,53 @@ def remote_share(shards: int) -> float:
     return 1 - 1 / shards
 
 
+def can_calibrate(cluster: Record | None, messages: Record | None) -> bool:
+    """Return whether the records exist and have what the model needs; older ones have no processor time or no waves."""
+    return "shards_1_processor_1" in (cluster or ()) and "shards_1_waves_1" in (messages or ())
+
+
 def calibrate(cluster: Record, messages: Record, two_threads: float = 1.0) -> CostModel:
     """Fit the model to measurements; `two_threads` is the speedup of two threads of a shard over one."""
-    cores = cluster["cores"]
 
     def terms(shards: int) -> list[float]:
-        sharing = max(1.0, shards / cores)  # shards that share a core
-        exchanges = messages[f"shards_{shards}_exchanges_1"] * sharing
-        return [1.0, exchanges, exchanges * (shards - 1)]
+        exchanges = shards * messages[f"shards_{shards}_exchanges_1"]
+        return [exchanges, exchanges * (shards - 1)]
 
-    call, exchange, message = fit_terms(select_by_shards(cluster, "seconds_1"), terms)
-    model = CostModel(call, exchange, message, 0.0, 0.0, two_threads, messages)
-    one, two = (_unexplained_seconds(model, cluster, shards) for shards in (1, 2))
+    exchange, message = fit_terms(select_by_shards(cluster, "processor_1"), terms)
+    call = max(0.0, cluster["shards_1_seconds_1"] - cluster["shards_1_processor_1"])
+    driver = [cluster[f"shards_{shards}_driver_{LARGEST}"] - cluster[f"shards_{shards}_driver_1"] for shards in SHARDS]
+    model = CostModel(
+        call, max(0.0, float(np.median(driver))) / LARGEST, exchange, message, 0.0, 0.0, two_threads, messages
+    )
+    measured = select_by_shards(cluster, f"processor_{LARGEST}")
+    one, two = (max(0.0, measured[shards] - model.processor_seconds(shards, LARGEST)) / LARGEST for shards in (1, 2))
     model = replace(model, work=one, remote=max(0.0, two - one) / remote_share(2))
-    measured = select_by_shards(cluster, f"seconds_{LARGEST}")
-    checks = tuple(predict_local(model, shards, cores) / measured[shards] - 1 for shards in CHECKS)
-    return replace(model, checks=checks)
-
-
-def _unexplained_seconds(model: CostModel, cluster: Record, shards: int) -> float:
-    """Return the seconds of one thread per arrival that neither the call nor the exchanges account for."""
-    cores = cluster["cores"]
-    seconds = cluster[f"shards_{shards}_seconds_{LARGEST}"] - predict_local(model, shards, cores)
-    return max(0.0, seconds / LARGEST) * _local_speed(model, shards, cores)
-
-
-def _local_speed(model: CostModel, shards: int, cores: int) -> float:
-    """Return the speed of shards on one machine, relative to one thread."""
-    return min(shards, cores) * (model.threads if cores >= 2 * shards else 1.0)
+    elapsed = select_by_shards(cluster, f"seconds_{LARGEST}")
+    return replace(
+        model,
+        processor_errors=tuple(model.processor_seconds(shards, LARGEST) / measured[shards] - 1 for shards in CHECKS),
+        elapsed_errors=tuple(predict_local(model, shards, cluster["cores"]) / elapsed[shards] - 1 for shards in SHARDS),
+    )
 
 
 def predict_local(model: CostModel, shards: int, cores: int) -> float:
-    """Predict the seconds of the largest batches on shards of one machine."""
-    exchanges = model.exchange_seconds(shards, LARGEST) * max(1.0, shards / cores)
-    return model.call + exchanges + LARGEST * model.shared(shards) / _local_speed(model, shards, cores)
+    """Predict the elapsed seconds of the largest batches on shards that share the cores of one machine."""
+    speed = min(shards, cores) * (model.threads if cores >= 2 * shards else 1.0)
+    return model.call + LARGEST * model.driver + model.processor_seconds(shards, LARGEST) / speed
 
 
-def predict(model: CostModel, machines: int, batch: int) -> Prediction:
-    """Predict the time of a batch of edges on a number of machines."""
+def predict(model: CostModel, machines: int, batch: int, *, large: bool = False) -> Prediction:
+    """Predict the time of a batch of edges on a number of machines; see `CostModel.count_exchanges`."""
     arrivals = batch // EDGES_PER_ARRIVAL
-    exchanges = model.messages[f"shards_{machines}_exchanges_{arrivals}"]
+    latency = model.count_exchanges(machines, arrivals, large=large) * LATENCY
     return Prediction(
         machines,
         batch,
         {
             CALL: model.call,
-            EXCHANGES: model.exchange_seconds(machines, arrivals) + exchanges * LATENCY,
-            WORK: arrivals * model.shared(machines) / (machines * model.threads),
+            DRIVER: arrivals * model.driver,
+            EXCHANGES: model.exchange_seconds(machines, arrivals, large=large) + latency,
+            WORK: model.work_seconds(machines, arrivals) / (machines * model.threads),
             NETWORK: arrivals * model.messages[f"shards_{machines}_bytes_{arrivals}"] / LINK,
             INPUT: 2 * batch * INPUT_BYTES / LINK,
         },

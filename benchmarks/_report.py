@@ -22,6 +22,20 @@ def best_seconds(function: Callable[[], Any], repeats: int = 3) -> float:
     return min(times)
 
 
+class Stopwatch:
+    """Wraps a function and adds up the seconds spent in it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.seconds = function, 0.0
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function."""
+        began = time.perf_counter()
+        result = self.function(*arguments)
+        self.seconds += time.perf_counter() - began
+        return result
+
+
 def process_memory_mb(field: str) -> float:
     """Return megabytes of this process: `VmRSS` now, `VmHWM` the peak since `reset_peak_memory`."""
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())

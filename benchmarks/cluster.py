@@ -3,9 +3,10 @@
     python benchmarks/cluster.py [--vertices 200000] [--json results/cluster.json] [--figure FILE.svg]
 
 Streams of arrivals with five edges and 128 columns, in batches from a single arrival to 100,000 edges, are applied to
-`Embedder` with one thread per core and to `ShardedEmbedder` with 1, 2, 4 and 8 shards on the same cores. The bytes sent
-between shards are counted, and so is the necessary part of them: the remote rows that are read. `_cluster_model.py`
-extrapolates these metrics, and those of `cluster_messages.py`, to many machines.
+`Embedder` with one thread per core and to `ShardedEmbedder` with 1, 2, 4 and 8 shards on the same cores. For each size
+of batches, the median of the elapsed time is recorded, and that of the processor time of the driver and of all shards
+together. The bytes sent between shards are counted, and so is the necessary part of them: the remote rows that are
+read. `_cluster_model.py` extrapolates these metrics, and those of `cluster_messages.py`, to many machines.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import ray
 from _cluster_figure import save_figure
 from _graph_generators import make_arrivals
 from _report import run_benchmark
+from numpy.typing import NDArray
 
 from ripplevec import Embedder
 from ripplevec.cluster import ShardedEmbedder
@@ -37,19 +39,36 @@ def grow_model(model: Embedder, vertices: int) -> Embedder:
     return model
 
 
-def time_batches(model: Embedder, vertices: int) -> dict[int, float]:
-    """Return the median seconds of a batch by its number of arrivals; the first batch is not counted."""
+def time_batches(model: Embedder, vertices: int) -> dict[str, float]:
+    """Return, by number of arrivals, medians of the seconds of a batch; the first batch is not counted.
+
+    These are the elapsed seconds, and the processor time of this process (the driver) and of the shards, if any.
+    """
     results, next_vertex = {}, vertices
     for size, times in BATCHES.items():
         seconds = []
-        for number in range(times + 1):
+        for _ in range(times + 1):
             batch, next_vertex = make_arrivals(next_vertex, next_vertex + size), next_vertex + size
-            began = time.perf_counter()
+            before = read_clocks(model)
             model.partial_fit(batch)
-            if number:
-                seconds.append(time.perf_counter() - began)
-        results[size] = float(np.median(seconds))
+            elapsed = time.perf_counter() - before[0]
+            seconds.append([elapsed, *(read_clocks(model) - before)[1:]])
+        for name, value in zip(("seconds", "driver", "processor"), np.median(seconds[1:], axis=0), strict=True):
+            results[f"{name}_{size}"] = float(value)
     return results
+
+
+def read_clocks(model: Embedder) -> NDArray[np.float64]:
+    """Return the clock of this machine, and the processor time of this process and of the shards."""
+    shards = 0.0
+    if isinstance(model, ShardedEmbedder) and model._actors is not None:
+        shards = sum(ray.get([actor.__ray_call__.remote(read_process_time) for actor in model._actors.handles]))
+    return np.array([time.perf_counter(), time.process_time(), shards])
+
+
+def read_process_time(actor: Any) -> float:
+    """Return the processor time of the process of an actor."""
+    return time.process_time()
 
 
 def count_traffic(model: ShardedEmbedder) -> dict[str, int]:
@@ -68,7 +87,7 @@ def measure_shards(shards: int, vertices: int, expected_digest: str) -> dict[str
         after, arrived = count_traffic(model), model.engine.next_arrival - first
         sent, needed = (after[name] - before[name] for name in ("sent", "needed"))
         return {
-            **{f"seconds_{size}": value for size, value in seconds.items()},
+            **seconds,
             "bytes_per_arrival": sent / arrived,
             "needed_per_arrival": needed / arrived,
             "sent_over_needed": sent / needed if needed else 1.0,
@@ -84,10 +103,10 @@ def measure(vertices: int) -> dict[str, Any]:
     single = grow_model(Embedder(dim=DIM, anchor_growth=0), vertices)
     seconds = time_batches(single, vertices)
     metrics: dict[str, Any] = {"vertices": vertices, "cores": os.cpu_count()}
-    metrics |= {f"single_seconds_{size}": value for size, value in seconds.items()}
+    metrics |= {f"single_{name}": value for name, value in seconds.items() if not name.startswith("processor")}
     for shards in SHARDS:
         results = measure_shards(shards, vertices, single.digest())
-        results |= {f"of_single_{size}": seconds[size] / results[f"seconds_{size}"] for size in BATCHES}
+        results |= {f"of_single_{size}": seconds[f"seconds_{size}"] / results[f"seconds_{size}"] for size in BATCHES}
         metrics |= {f"shards_{shards}_{name}": value for name, value in results.items()}
     ray.shutdown()
     return metrics

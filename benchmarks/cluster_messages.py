@@ -5,6 +5,10 @@
 The shards run the programs that they run on machines of their own; only the messages stay in this process. Their number
 and size do not depend on where the shards run, so `_cluster_model.py` can use them for clusters that are larger than
 this machine. Vectors have 128 columns in float16.
+
+A new vertex with an edge to an earlier new vertex on another shard is placed in a later wave, and a wave takes an
+exchange. On a small graph, many edges of a large batch connect new vertices. Therefore the waves are counted twice: for
+these batches, and for batches of the same kind on the graph of the predictions, whose vertices are far more.
 """
 
 from __future__ import annotations
@@ -12,12 +16,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from _cluster_model import VERTICES
 from _graph_generators import make_arrivals
 from _report import run_benchmark
 
-from ripplevec import Embedder
+from ripplevec import Batch, Embedder
+from ripplevec.cluster import _kernels as kernels
 from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.mesh import Mesh
+from ripplevec.cluster.routing import assign_shards
 from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalTransport
 
@@ -67,13 +75,26 @@ def count_messages(shards: int, vertices: int) -> dict[str, float]:
         meshes = [CountingMesh(shard.mesh) for shard in transport.shards]
         for shard, mesh in zip(transport.shards, meshes, strict=True):
             shard.mesh = mesh
-        engine.apply(make_arrivals(first, first + size))
+        batch = make_arrivals(first, first + size)
+        engine.apply(batch)
+        counts[f"waves_{size}"] = count_waves(batch, first, shards)
+        counts[f"large_waves_{size}"] = count_waves(make_arrivals(VERTICES, VERTICES + size), VERTICES, shards)
         first += size
         counts[f"exchanges_{size}"] = meshes[0].exchanges
         counts[f"bytes_{size}"] = max(max(mesh.sent, mesh.received) for mesh in meshes) / size
         for shard, mesh in zip(transport.shards, meshes, strict=True):
             shard.mesh = mesh._mesh
     return counts
+
+
+def count_waves(batch: Batch, first_new: int, shards: int) -> int:
+    """Return the number of waves in which a batch places its new vertices, those with ids from `first_new` on."""
+    numbers = np.stack([np.asarray(batch.src), np.asarray(batch.dst)], axis=1)
+    numbers = numbers[numbers.min(axis=1) >= first_new]
+    owners = np.stack([assign_shards(column, shards) for column in numbers.T.copy()], axis=1)
+    new_vertices = int(np.asarray(batch.src).max()) + 1 - first_new
+    waves, _ = kernels.schedule_waves(owners, numbers, first_new, new_vertices, shards)
+    return int(waves.max()) + 1
 
 
 def measure(vertices: int) -> dict[str, Any]:

@@ -5,7 +5,8 @@ In the last tenth of the stream, the rows of vectors that must be read and writt
 are compared with two bare loops over the same arrays in the same run and on as many threads: a gather-average, which
 reads the same rows in the same order from a list and writes the means to the same rows, and a copy. One step of an
 anchor is measured in the same way. The memory for all rows is touched beforehand, because on a virtual machine the
-first access to a page is slower than everything else.
+first access to a page is slower than everything else. Finally, large batches are applied on one and on two threads in
+turn, to compare the time of their parts: ids, edges, vectors, changes.
 
     python benchmarks/roofline.py --vertices 4000000 --json results/roofline.json
 """
@@ -14,12 +15,12 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from _report import best_seconds, run_benchmark
+from _report import Stopwatch, best_seconds, run_benchmark
+from _thread_gain import measure_thread_gain
 from numba import njit
 from numpy.typing import NDArray
 
@@ -43,20 +44,6 @@ class RowAccesses(NamedTuple):
     read: RowArray
     counts: RowArray
     written: RowArray
-
-
-class Stopwatch:
-    """Wraps a function and adds up the seconds spent in it."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.seconds = function, 0.0
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the function."""
-        began = time.perf_counter()
-        result = self.function(*arguments)
-        self.seconds += time.perf_counter() - began
-        return result
 
 
 def generate_edges(vertices: int, seed: int = 0) -> RowArray:
@@ -199,7 +186,8 @@ def measure(vertices: int) -> dict[str, Any]:
         one, two = (metrics[f"{storage}_{threads}_edges_per_second"] for threads in (1, 2))
         metrics[f"{storage}_two_over_one"] = two / one
     steps = [metrics[f"float32_{threads}_anchor_step_seconds"] for threads in (1, 2)]
-    return metrics | {"anchor_step_two_over_one": steps[0] / steps[1]}
+    gain = {f"batch_{name}": value for name, value in measure_thread_gain(generate_edges, EDGES_PER_ARRIVAL).items()}
+    return metrics | {"anchor_step_two_over_one": steps[0] / steps[1]} | gain
 
 
 if __name__ == "__main__":

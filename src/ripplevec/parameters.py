@@ -142,7 +142,7 @@ class Parameters:
 
     def create_graph(self) -> Graph:
         """Create an empty graph."""
-        return Graph(directed=self.directed, duplicates=self.duplicates)
+        return Graph(directed=self.directed, duplicates=self.duplicates, threads=resolve_threads(self.threads))
 
     def create_edge_aging(self) -> EdgeAging | None:
         """Create the decay and expiry of edges; None if edges neither decay nor expire."""

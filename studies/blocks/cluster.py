@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
 
@@ -54,13 +55,13 @@ def cluster() -> str:
 def cluster_model() -> str:
     """Return the predictions for many machines, their assumptions, and the check of the model."""
     records = [read_record(name) for name in MODEL_RECORDS]
-    if None in records:
-        return MISSING
     measured, messages, memory, ids = records
+    if None in records or not model.can_calibrate(measured, messages):
+        return MISSING
     threads = (read_record("roofline.json") or {}).get("float32_two_over_one", 1.0)
     costs = model.calibrate(measured, messages, threads)
     paragraphs = [
-        _describe_limits(costs),
+        _describe_limits(costs, measured),
         _describe_check(costs),
         _describe_fit(costs),
         _describe_assumptions(),
@@ -95,39 +96,50 @@ def _predictions_table(costs: model.CostModel, measured: Any, memory: Any, ids: 
     return markdown_table([f"{machines} machines" for machines in model.MACHINES], rows)
 
 
-def _describe_limits(costs: model.CostModel) -> str:
+def _describe_limits(costs: model.CostModel, measured: Any) -> str:
     """Return a paragraph about the parts of the time on the most machines."""
     batch, machines = model.BATCHES[-1], model.MACHINES[-1]
     prediction = model.predict(costs, machines, batch)
     parts = sorted(prediction.pieces, key=prediction.pieces.__getitem__, reverse=True)
     shares = ", ".join(f"{name} {prediction.share(name):.0%}" for name in parts)
-    exchanges = costs.messages[f"shards_{machines}_exchanges_{batch // model.EDGES_PER_ARRIVAL}"]
+    arrivals, alone = batch // model.EDGES_PER_ARRIVAL, model.single_machine_rate(measured)
+    on_large = [model.predict(costs, count, batch, large=True).edges_per_second / alone for count in model.MACHINES]
     return (
         f"With batches of {batch:,} edges on {machines} machines, the time consists of: {shares}. Such a batch takes "
-        f"{exchanges:,.0f} exchanges, in each of which a shard sends a message to every other one. The driver makes "
-        "one call for any number of shards."
+        f"{costs.count_exchanges(machines, arrivals):,} exchanges, in each of which a shard sends a message to every "
+        "other one. They were counted on a small graph, where many edges connect new vertices. On the graph assumed "
+        f"below, {costs.count_exchanges(machines, arrivals, large=True):,} exchanges would be enough, and the speeds "
+        f"would be {', '.join(f'{speed:.1f} ×' for speed in on_large)}. The driver makes one call for any number of "
+        "shards."
     )
 
 
 def _describe_check(costs: model.CostModel) -> str:
-    errors = [
-        f"{abs(error):.0%} {'more' if error > 0 else 'less'} on {shards} shards"
-        for shards, error in zip(model.CHECKS, costs.checks, strict=True)
-    ]
+    processor = _list_errors(model.CHECKS, costs.processor_errors)
+    elapsed = _list_errors(model.SHARDS, costs.elapsed_errors)
     text = (
         f"**Check.** The work was fitted to one and two shards only. For batches of {model.LARGEST:,} arrivals, the "
-        f"model predicts this much time relative to the measured one: {', '.join(errors)}."
+        f"model predicts this much processor time relative to the measured one: {processor}. If processor time is "
+        f"divided by the cores of this machine, it predicts this much elapsed time: {elapsed}."
     )
-    inaccurate = max(map(abs, costs.checks)) > MAX_ERROR
+    inaccurate = max(map(abs, (*costs.processor_errors, *costs.elapsed_errors))) > MAX_ERROR
     return text + (" Regard the table as an order of magnitude." if inaccurate else "")
+
+
+def _list_errors(shards: Sequence[int], errors: Sequence[float]) -> str:
+    return ", ".join(
+        f"{abs(error):.0%} {'more' if error > 0 else 'less'} on {count} shard{'s' * (count > 1)}"
+        for count, error in zip(shards, errors, strict=True)
+    )
 
 
 def _describe_fit(costs: model.CostModel) -> str:
     return (
-        f"**Fitted values.** A call takes {_time(costs.call)}, an exchange {_time(costs.exchange)} plus "
-        f"{_time(costs.message)} per message, and an arrival {1e6 * costs.work:.1f} µs of work. If all neighbors were "
-        f"on other shards, an arrival would take {1e6 * costs.remote:.1f} µs more. A shard with two cores of its own "
-        f"is assumed to gain the same from the second one as a model without shards, {costs.threads:.2f} ×."
+        f"**Fitted values.** A call takes {_time(costs.call)}. The rest is processor time: an exchange takes a shard "
+        f"{_time(costs.exchange)} plus {_time(costs.message)} per message, and an arrival takes the shards "
+        f"{1e6 * costs.work:.1f} µs of work, and the driver {1e6 * costs.driver:.2f} µs. If all neighbors were on "
+        f"other shards, an arrival would take {1e6 * costs.remote:.1f} µs more. A shard with two cores of its own is "
+        f"assumed to gain the same from the second one as a model without shards, {costs.threads:.2f} ×."
     )
 
 

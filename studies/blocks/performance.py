@@ -48,7 +48,31 @@ def roofline() -> str:
         f"one, and one thread reaches {record['float32_1_anchor_step_share_of_bare']:.0%} of the speed of the bare "
         "loop."
     )
-    return f"{_format_table(columns, rows)}\n\n{fill(space_percent_signs(text), 120)}"
+    return f"{_format_table(columns, rows)}\n\n{fill(space_percent_signs(text), 120)}{_thread_gain(record)}"
+
+
+def _thread_gain(record: dict[str, Any]) -> str:
+    """Return the gain of a second thread for large batches, in all and per part, as a table after other text."""
+    prefixes = [name.removesuffix("_total_one_ms") for name in record if name.endswith("_total_one_ms")]
+    if not prefixes:
+        return ""
+    parts = ("total", "ids", "edges", "vectors", "changes")
+    lines = ["", "", f"| | {' | '.join(parts)} |", f"|---|{'---:|' * len(parts)}"]
+    for prefix in prefixes:
+        _, kind, size = prefix.split("_")
+        cells = [
+            f"{record[f'{prefix}_{part}_one_ms']:,.0f} → {record[f'{prefix}_{part}_two_ms']:,.0f} ms, "
+            f"{record[f'{prefix}_{part}_two_over_one']:.2f} ×"
+            for part in parts
+        ]
+        lines.append(
+            f"| batches of {int(size):,} edges, {'integer' if kind == 'int' else kind} ids | {' | '.join(cells)} |"
+        )
+    text = (
+        "One thread → two threads, with the gain; the fastest of several batches. The load average before the "
+        f"measurement was {record['batch_load_average']:.1f}."
+    )
+    return "\n".join([*lines, "", fill(text, 120)])
 
 
 def large() -> str:
@@ -93,6 +117,28 @@ def anchor() -> str:
     )
     columns = {f"{size['vertices']:,.0f} vertices": size for size in sizes}
     return f"{_format_table(columns, rows)}\n\n{fill(text, 120)}"
+
+
+def start() -> str:
+    """Return the cost of a start on a large graph, in anchors, and the Ritz sum that it finds."""
+    record = read_record("start.json")
+    if record is None:
+        return MISSING
+    rows = {
+        "start": "{start_in_anchors:.1f} anchors",
+        "iteration to convergence": "{converged_in_anchors:.1f} anchors",
+        "Ritz sum below the converged one by": "{ritz_sum_missing_percent:.2f} %",
+        "additional memory of the start": "{start_mb:,.0f} MB",
+        "additional memory of the iteration to convergence": "{converged_mb:,.0f} MB",
+        "growth of the start, from a tenth of the vertices": "n^{start_exponent:.2f}",
+        "growth of an anchor": "n^{anchor_exponent:.2f}",
+    }
+    columns = {
+        f"{record['vertices']:,.0f} vertices, {title}": _strip_prefix(f"{name}_", record)
+        | _strip_prefix(f"{name}_{record['vertices']:.0f}_", record)
+        for name, title in {"communities": "communities", "preferential": "preferential attachment"}.items()
+    }
+    return _format_table(columns, rows)
 
 
 def mapped() -> str:

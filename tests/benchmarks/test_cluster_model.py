@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CORES, TWO_THREADS = 2, 1.25
-CONSTANTS = {"call": 2e-3, "exchange": 1e-4, "message": 2e-5, "work": 6e-6, "remote": 2e-6}
+CONSTANTS = {"call": 2e-3, "driver": 1e-7, "exchange": 1e-4, "message": 2e-5, "work": 6e-6, "remote": 2e-6}
 MESSAGES: dict[str, Any] = {
     "vertices": 1000,
     **{
@@ -22,6 +22,8 @@ MESSAGES: dict[str, Any] = {
             "exchanges_1": 15 + shards % 3,  # varies, as with the waves of a real batch
             "exchanges_20000": 40 + shards,
             "exchanges_200000": 60 + shards,
+            **{f"waves_{size}": 10 for size in (1, 20_000, 200_000)},
+            **{f"large_waves_{size}": 2 for size in (1, 20_000, 200_000)},
             "bytes_1": 100.0,
             "bytes_20000": 3_000.0 * (1 - 1 / shards) / shards,
             "bytes_200000": 3_000.0 * (1 - 1 / shards) / shards,
@@ -45,9 +47,12 @@ def create_record(model: ModuleType, **constants: float) -> dict[str, Any]:
     record: dict[str, Any] = {"vertices": 1000, "cores": CORES}
     record |= {f"single_seconds_{size}": size * 5e-6 for size in (1, 200, 20_000)}
     for shards in (1, 2, 4, 8):
-        single = exact.call + exact.exchange_seconds(shards, 1) * max(1, shards / CORES)
+        processor = {1: shards * exact.exchange_seconds(shards, 1), 20_000: exact.processor_seconds(shards, 20_000)}
+        single = exact.call + processor[1]
         seconds = {1: single, 200: 2 * single, 20_000: model.predict_local(exact, shards, CORES)}
         metrics: dict[str, float] = {f"seconds_{size}": value for size, value in seconds.items()}
+        metrics |= {f"processor_{size}": value for size, value in processor.items()}
+        metrics |= {"driver_1": 1e-3, "driver_20000": 1e-3 + 20_000 * exact.driver}
         metrics |= {f"of_single_{size}": size * 5e-6 / value for size, value in seconds.items()}
         metrics |= {"bytes_per_arrival": 4_000 * (1 - 1 / shards), "sent_over_needed": 4 / 3, "same": 1.0}
         record |= {f"shards_{shards}_{name}": value for name, value in metrics.items()}
@@ -59,24 +64,30 @@ def test_calibrate_recovers_the_constants(model: ModuleType, constants: dict[str
     costs = model.calibrate(create_record(model, **constants), MESSAGES, TWO_THREADS)
     for name, value in (CONSTANTS | constants).items():
         assert getattr(costs, name) == pytest.approx(value, rel=1e-6, abs=1e-9), name
-    assert costs.checks == pytest.approx((0, 0), abs=1e-9)
+    assert costs.processor_errors == pytest.approx((0,) * 2, abs=1e-9)
+    assert costs.elapsed_errors == pytest.approx((0,) * 4, abs=1e-9)
 
 
 def test_calibrate_checks_but_does_not_fit_more_shards(model: ModuleType) -> None:
     record = create_record(model)
-    record["shards_4_seconds_20000"] *= 2
+    record["shards_4_processor_20000"] *= 2
+    record["shards_8_processor_20000"] /= 2
     record["shards_8_seconds_20000"] /= 2
     costs = model.calibrate(record, MESSAGES, TWO_THREADS)
     assert costs.work == pytest.approx(CONSTANTS["work"])
-    assert costs.checks == pytest.approx((-0.5, 1.0))
+    assert costs.processor_errors == pytest.approx((-0.5, 1.0))
+    assert costs.elapsed_errors == pytest.approx((0, 0, 0, 1), abs=1e-9)
 
 
 def test_calibrate_with_noise_gives_no_negative_cost(model: ModuleType) -> None:
     record = create_record(model)
-    record["shards_8_seconds_1"] = record["shards_1_seconds_1"] / 2
-    record["shards_2_seconds_20000"] = record["shards_1_seconds_20000"] / 9
+    record["shards_8_processor_1"] = record["shards_1_processor_1"] / 2
+    record["shards_2_processor_20000"] = record["shards_1_processor_20000"] / 9
+    for shards in (1, 2, 4, 8):
+        record[f"shards_{shards}_driver_20000"] = 0.0
+    record["shards_1_seconds_1"] = record["shards_1_processor_1"] / 2
     costs = model.calibrate(record, MESSAGES, TWO_THREADS)
-    assert min(costs.call, costs.exchange, costs.message, costs.work, costs.remote) >= 0
+    assert min(costs.call, costs.driver, costs.exchange, costs.message, costs.work, costs.remote) >= 0
 
 
 def test_larger_batches_and_more_machines_are_faster_if_exchanges_are_free(model: ModuleType) -> None:
@@ -91,13 +102,22 @@ def test_larger_batches_and_more_machines_are_faster_if_exchanges_are_free(model
 
 @pytest.mark.parametrize(
     ("constants", "limit"),
-    [({"call": 100.0}, "call"), ({"message": 1.0}, "exchanges"), ({"work": 1.0}, "work")],
+    [({"call": 100.0}, "call"), ({"driver": 1.0}, "driver"), ({"message": 1.0}, "exchanges"), ({"work": 1.0}, "work")],
 )
 def test_prediction_names_the_dominant_cost(model: ModuleType, constants: dict[str, float], limit: str) -> None:
     prediction = model.predict(exact_model(model, **constants), 64, 10**6)
     assert prediction.limit == limit
     assert prediction.share(limit) > 0.9
     assert prediction.share(*prediction.pieces) == pytest.approx(1)
+
+
+def test_prediction_for_a_large_graph_has_its_number_of_waves(model: ModuleType) -> None:
+    costs = exact_model(model)
+    assert costs.count_exchanges(64, 200_000) - costs.count_exchanges(64, 200_000, large=True) == 10 - 2
+    counted, large = (model.predict(costs, 64, 10**6, large=large).pieces for large in (False, True))
+    saved = 8 * (CONSTANTS["exchange"] + 63 * CONSTANTS["message"] + model.LATENCY)
+    assert counted["exchanges"] - large["exchanges"] == pytest.approx(saved)
+    assert counted | {"exchanges": 0} == large | {"exchanges": 0}
 
 
 def test_half_precision_halves_the_bytes_of_vectors(model: ModuleType) -> None:
@@ -110,7 +130,8 @@ def test_half_precision_halves_the_bytes_of_vectors(model: ModuleType) -> None:
 @pytest.fixture
 def results_folder(model: ModuleType, tmp_path: Path) -> Path:
     """Write all records to a folder."""
-    for name, record in (("cluster", create_record(model)), ("messages", MESSAGES)):
+    roofline = {"float32_two_over_one": TWO_THREADS}
+    for name, record in (("cluster", create_record(model)), ("messages", MESSAGES), ("roofline", roofline)):
         (tmp_path / f"{name}.json").write_text(json.dumps(record))
     for name in ("memory", "ids"):
         (tmp_path / f"{name}.json").write_text((ROOT / f"results/{name}.json").read_text())
@@ -153,6 +174,7 @@ def test_cluster_model_block_shows_predictions_and_assumptions(blocks: ModuleTyp
     assert "Assumptions, not measured" in block
     in_one_line = " ".join(block.split())
     assert "Such a batch takes 124 exchanges" in in_one_line
+    assert "116 exchanges would be enough" in in_one_line
     assert "relative to one machine without shards (1,000,000)" in in_one_line
     assert "![" not in block
     (results_folder / "figures").mkdir()
@@ -169,6 +191,9 @@ def test_cluster_model_block_warns_of_an_inaccurate_check(blocks: ModuleType, re
 
 
 def test_blocks_without_records_are_a_dash(blocks: ModuleType, results_folder: Path) -> None:
+    record = {name: value for name, value in create_record(blocks.model).items() if "processor" not in name}
+    (results_folder / "cluster.json").write_text(json.dumps(record))
+    assert blocks.cluster() != blocks.cluster_model() == blocks.MISSING
     (results_folder / "messages.json").unlink()
     assert blocks.cluster() != blocks.cluster_model() == blocks.MISSING
     (results_folder / "cluster.json").unlink()
@@ -184,3 +209,4 @@ def test_counted_messages_grow_with_shards_and_batches(
     metrics = messages.measure(400)
     assert metrics["shards_1_bytes_100"] == 0 < metrics["shards_3_bytes_100"]
     assert metrics["shards_3_exchanges_100"] > metrics["shards_3_exchanges_1"] > 5
+    assert metrics["shards_1_waves_100"] == metrics["shards_3_large_waves_100"] == 1 < metrics["shards_3_waves_100"]

@@ -20,6 +20,9 @@ def roofline(benchmark: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -
     module = benchmark("roofline")
     monkeypatch.setattr(module, "START_SIZE", START_SIZE)
     monkeypatch.setattr(module, "BATCH_ARRIVALS", 20)
+    thread_gain = benchmark("_thread_gain")
+    for name, value in {"START_VERTICES": 300, "GROWN_VERTICES": 400, "BATCH_SIZES": (50, 100), "REPEATS": 2}.items():
+        monkeypatch.setattr(thread_gain, name, value)
     return module
 
 
@@ -112,7 +115,9 @@ def test_gather_average_writes_means(roofline: Any, half: bool) -> None:
 
 def test_roofline_record_contains_all_documented_metrics(roofline: Any, render_block: Callable[..., str]) -> None:
     metrics = roofline.measure(VERTICES)
-    assert "400 vertices" in render_block("roofline", metrics)
+    block = render_block("roofline", metrics)
+    assert "400 vertices" in block
+    assert "| batches of 100 edges, text ids |" in block
     for kind in ("float32_1", "float32_2", "float16_1", "float16_2"):
         assert metrics[f"{kind}_admit_reads_per_arrival"] == pytest.approx(5, abs=0.3)  # edges may repeat
         assert metrics[f"{kind}_writes_per_arrival"] > 1
@@ -124,3 +129,20 @@ def test_roofline_record_contains_all_documented_metrics(roofline: Any, render_b
         kinds_of_access = ("admit_reads", "ripple_reads", "writes")
         rows = sum(metrics[f"{kind}_{access}_per_arrival"] for access in kinds_of_access)
         assert results["gigabytes_per_second"] == pytest.approx(rows * size / results["us_per_arrival"] / 1e3)
+
+
+def test_thread_gain_compares_the_fastest_batch_after_the_first(benchmark: Callable[[str], Any]) -> None:
+    seconds = {
+        1: [{"total": 1.0, "ids": 0.1}, {"total": 6.0, "ids": 2.0}, {"total": 4.0, "ids": 3.0}],
+        2: [{"total": 0.5, "ids": 0.1}, {"total": 2.0, "ids": 1.0}, {"total": 9.0, "ids": 0.5}],
+    }
+    metrics = benchmark("_thread_gain")._compare("int_5", seconds)
+    assert metrics["int_5_total_two_over_one"] == 2.0
+    assert (metrics["int_5_ids_one_ms"], metrics["int_5_ids_two_ms"]) == (3000.0, 1000.0)
+
+
+def test_thread_gain_different_digests_raise(roofline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = map(str, range(2))
+    monkeypatch.setattr(Embedder, "digest", lambda model: next(digests))
+    with pytest.raises(RuntimeError, match="depends on the number of threads"):
+        roofline.measure_thread_gain(roofline.generate_edges, roofline.EDGES_PER_ARRIVAL)

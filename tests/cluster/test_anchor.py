@@ -15,7 +15,7 @@ from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.transport import LocalTransport
 from ripplevec.embedder import Embedder
 from ripplevec.lab.datasets.synthetic import planted_partition
-from ripplevec.views import solvers
+from ripplevec.views import large_start, solvers
 
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
 
@@ -200,11 +200,13 @@ def test_start_on_shards_reaches_single_machine_objective(
     assert cluster.placed(rows).all()
 
 
+@pytest.mark.parametrize("min_large", [large_start.MIN_VERTICES, 0])
 def test_start_on_shards_matches_single_machine_up_to_rounding(
-    new_cluster: Any, monkeypatch: pytest.MonkeyPatch
+    new_cluster: Any, monkeypatch: pytest.MonkeyPatch, min_large: int
 ) -> None:
     """Both iterate from the same noise, so the number of shards does not change the result."""
     monkeypatch.setattr(solvers, "MAX_DENSE_SIZE", 50)
+    monkeypatch.setattr(large_start, "MIN_VERTICES", min_large)
     single, _ = start_both(new_cluster, 1, DATA.edges)
     force_start_on_shards(monkeypatch)
     cluster = new_cluster(3, dim=3)

@@ -89,8 +89,8 @@ def test_index_distinct_numbers_by_first_occurrence(codes: list[int]) -> None:
     assert index.tolist() == [first.index(code) for code in codes]
     requested = np.array([*codes[::2], 2**41, -7, 3], np.int64)
     found = np.empty(requested.size, np.int64)
-    kernels.lookup_indices(requested, table, distinct, found)
-    assert found.tolist() == [first.index(code) if code in first else -1 for code in requested.tolist()]
+    kernels.lookup_values(requested, table, distinct, 10 * np.arange(distinct.size), found)
+    assert found.tolist() == [10 * first.index(code) if code in first else -1 for code in requested.tolist()]
 
 
 @settings(max_examples=30)
@@ -176,8 +176,8 @@ def test_schedule_waves_admits_after_earlier_neighbors(
 @given(pairs=PAIRS, shards=st.integers(1, 4))
 def test_route_endpoints_groups_by_shard_in_order(pairs: list[tuple[int, int]], shards: int) -> None:
     codes = np.array(pairs, np.int64).reshape(-1, 2)
-    numbers, origin, out = codes + 100, np.empty(codes.size, np.int64), np.empty((codes.size, 4), np.int64)
-    begin = kernels.route_endpoints(codes, numbers, shards, origin, out).tolist()
+    op, weight = np.arange(len(codes), dtype=np.int8), np.arange(len(codes)).astype(np.float32) / 2
+    begin, columns = kernels.route_endpoints(codes, codes + 100, op, weight, shards)
     assert begin[0] == 0
     assert begin[-1] == codes.size
     for shard in range(shards):
@@ -186,9 +186,27 @@ def test_route_endpoints_groups_by_shard_in_order(pairs: list[tuple[int, int]], 
             for end, (code, other) in enumerate((pair, pair[::-1])):
                 if code % shards == shard:
                     neighbor = other // shards if other % shards == shard else -1 - other
-                    expected.append([2 * i + end, code // shards, neighbor, code + 100, other + 100])
+                    expected.append([code // shards, neighbor, code + 100, other + 100, i, i / 2, end])
         part = slice(begin[shard], begin[shard + 1])
-        assert np.column_stack([origin[part], out[part]]).tolist() == expected
+        assert np.column_stack([column[part] for column in columns]).tolist() == expected
+
+
+@settings(max_examples=50)
+@given(occurrences=st.lists(st.integers(0, 9), max_size=40), seed=SEEDS)
+def test_new_rows_are_numbered_by_first_position(occurrences: list[int], seed: int) -> None:
+    """Rows 0 to 4 are known, with arrival numbers 0 to 4; the others are new."""
+    rows = np.array(occurrences, np.int64)
+    positions = np.random.default_rng(seed).permutation(rows.size)
+    arrival = np.where(np.arange(10) < 5, np.arange(10), -1)
+    new_rows = np.empty(rows.size, np.int64)
+    found = kernels.record_first_positions(rows, positions, arrival, new_rows)
+    in_order = rows[np.argsort(positions)]
+    expected = list(dict.fromkeys(in_order[in_order >= 5].tolist()))
+    assert sorted(new_rows[:found].tolist()) == sorted(expected)
+    first_positions = np.sort(-2 - arrival[new_rows[:found]])
+    numbers = arrival[rows]
+    kernels.number_by_position(numbers, first_positions, 100)
+    assert numbers.tolist() == [row if row < 5 else 100 + expected.index(row) for row in occurrences]
 
 
 @settings(max_examples=50)

@@ -83,6 +83,28 @@ def test_exchange_of_id_columns_and_nothing(connect: Any) -> None:
     assert run(connect(2), lambda mesh: mesh.exchange(parts)) == [[parts[0], parts[0]], [None, None]]
 
 
+def test_exchange_of_nested_values_restores_types_and_alignment(connect: Any) -> None:
+    matrix, flags = np.arange(6.0).reshape(3, 2), np.array([True, False])
+    message = (1, [None, (matrix, np.empty((0, 4), np.float16))], {"name": flags}, matrix.T, 2**70)
+    received = run(connect(2), lambda mesh: mesh.exchange([message, message]))[0][1]
+    assert list(map(type, received)) == list(map(type, message))
+    (number, (nothing, (rows, empty)), names, columns, large) = received
+    assert (number, nothing, large) == (1, None, 2**70)
+    assert (empty.shape, empty.dtype) == ((0, 4), np.float16)
+    assert np.array_equal(rows, matrix)
+    assert np.array_equal(columns, matrix.T)
+    assert np.array_equal(names["name"], flags)
+
+
+def test_packed_arrays_begin_at_aligned_addresses() -> None:
+    message = [np.arange(3, dtype=np.int8), np.arange(5.0), np.arange(2, dtype=np.float32)]
+    body = np.frombuffer(b"".join(meshes._pack(message))[8:], np.uint8).copy()
+    start = body.ctypes.data
+    for sent, received in zip(message, meshes._unpack(body.data), strict=True):
+        assert np.array_equal(sent, received)
+        assert (received.ctypes.data - start) % meshes.ALIGNMENT == 0
+
+
 def test_sum_adds_in_the_order_of_shards(connect: Any) -> None:
     values = [1e16, 1.0, -1e16]
     sums = run(connect(3), lambda mesh: (mesh.sum(values[mesh.index]), mesh.sum(np.array([mesh.index, 1])).tolist()))

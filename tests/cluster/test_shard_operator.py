@@ -104,9 +104,12 @@ def test_operator_steps_match_single_machine(
 
 @settings(max_examples=30)
 @given(seed=SEEDS, shards=SHARDS, edges=st.integers(1, 200), tau=st.floats(0.01, 300))
-def test_spectrum_bounds_match_single_machine(graph_pair: Any, seed: int, shards: int, edges: int, tau: float) -> None:
+def test_spectrum_estimates_match_single_machine(
+    graph_pair: Any, seed: int, shards: int, edges: int, tau: float
+) -> None:
     def program(operator: Operator) -> Any:
-        return [*operator.spectrum_bounds(), operator.spectrum_lower_bound()], []
+        estimate = operator.estimate_spectrum()
+        return [estimate.low, estimate.high, operator.spectrum_lower_bound(), estimate.quantile(0.1)], []
 
     pair = graph_pair(seed, shards, 40, edges)
     assert_close(run_on_shards(pair, tau, [], program)[0], program(local_operator(pair, tau))[0])

@@ -65,6 +65,36 @@ def test_chain_of_new_vertices_takes_a_wave_per_change_of_shard(
     assert cluster.placed(cluster.rows_of(chain)).all()
 
 
+@pytest.mark.parametrize("shards", [2, 5])
+def test_arrivals_that_do_not_read_each_other_take_eight_exchanges(
+    start: Any, monkeypatch: pytest.MonkeyPatch, shards: int
+) -> None:
+    cluster, counts = start(shards)
+    mesh = type(cluster.transport.shards[0].mesh)
+    exchanges, exchange = Counter[int](), mesh.exchange
+
+    def count_exchange(mesh: Any, parts: Any) -> Any:
+        exchanges[mesh.index] += 1
+        return exchange(mesh, parts)
+
+    monkeypatch.setattr(mesh, "exchange", count_exchange)
+    cluster.apply(Batch.from_any([(f"new {i}", vertex) for i in range(20) for vertex in (i, i + 3, i + 7)]))
+    assert counts["refresh_frontier"] == counts["spread_influence"] == 1
+    assert exchanges == dict.fromkeys(range(shards), 8)
+
+
+@pytest.mark.parametrize(("max_reads", "again"), [(4096, 0), (3, 2)])
+def test_requests_of_a_frontier_are_sent_again_if_it_reads_a_sample(
+    start: Any, monkeypatch: pytest.MonkeyPatch, max_reads: int, again: int
+) -> None:
+    cluster, counts = start(2, max_reads=max_reads, depth=1)
+    monkeypatch.setattr(ShardBackend, "_fetch_halo", counted(ShardBackend._fetch_halo, "_fetch_halo", counts))
+    pairs = [(vertex, vertex + 3) for vertex in range(27)]  # changed edges, of vertices with six neighbors or more
+    cluster.apply(Batch.from_any(pairs))
+    assert counts["refresh_frontier"] == 2
+    assert counts["_fetch_halo"] == again
+
+
 def test_existing_unplaced_path_is_placed_frontier_by_frontier(start: Any) -> None:
     cluster, counts = start(3)
     cluster.apply(Batch.from_any([("p0", "p1"), ("p1", "p2"), ("p2", "p3")]))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from ripplevec.batch import Batch, Op
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
+from ripplevec.graph import adjacency, id_table
 
 EDGES = [(i, (i * k + 1) % 40) for i in range(40) for k in (1, 3, 7) if i != (i * k + 1) % 40]
 
@@ -103,3 +105,52 @@ def test_state_restored_in_another_engine_continues_equally() -> None:
     for each in (one, other):
         each.apply(Batch.from_any([("c", "b"), ("d", 5)]))
     assert other.digest() == one.digest()
+
+
+def make_large_batches(text: bool) -> list[Batch]:
+    """Create batches of edges that are large enough for several threads, and between them removals."""
+    rng = np.random.default_rng(5)
+    batches = []
+    for number in range(3):
+        size = 9_000
+        src, dst = rng.integers(0, 2_000 * (number + 1), size), (rng.random(size) ** 2 * 3_000).astype(np.int64)
+        ids = [[f"v{x}" for x in column] if text else column.tolist() for column in (src, dst)]
+        time, weight = 10.0 * number + np.arange(size) / size, rng.choice([0.3, 1.0, 2.5], size)
+        batches.append(Batch.of(*ids, weight, time=time))
+        first = [column[:1] for column in ids]
+        removed = Batch.of(
+            first[0] * 2, [*first[1], *first[0]], op=[Op.ADD, Op.REMOVE_VERTEX], time=time[-1:].repeat(2)
+        )
+        batches.append(removed)
+    return batches
+
+
+@pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
+@pytest.mark.parametrize(
+    ("text", "storage", "parameters"),
+    [
+        (False, "float32", {}),
+        (True, "float16", {"directed": True, "duplicates": "replace"}),
+        (False, "float16", {"expire_after": 12.0, "duplicates": "ignore"}),
+        (True, "float32", {"half_life": 5.0, "expire_after": 15.0, "directed": True}),
+    ],
+)
+def test_digest_large_batches_is_the_same_for_any_number_of_threads(
+    text: bool, storage: Literal["float16", "float32"], parameters: dict[str, Any]
+) -> None:
+    def stream(threads: int) -> str:
+        model = Embedder(dim=4, threads=threads, storage=storage, anchor_growth=0, **parameters)
+        for batch in make_large_batches(text):
+            model.partial_fit(batch)
+        model.engine.check()
+        return model.digest()
+
+    with patch.object(adjacency, "MIN_BULK_EDGES", 1 << 40), patch.object(id_table, "MIN_BULK_PAIRS", 1 << 40):
+        edge_by_edge = stream(1)
+    assert {stream(threads) for threads in (1, 2, 4)} == {edge_by_edge}
+
+
+def test_restore_keeps_the_number_of_threads() -> None:
+    one, other = (engine(threads=3) for _ in range(2))
+    other.restore(one.state())
+    assert other.graph.threads == 3

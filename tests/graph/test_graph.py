@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,6 +17,8 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, Op
 from ripplevec.errors import RipplevecError, SelfLoopWarning, UnknownEdgeError, UnknownVertexError
+from ripplevec.graph import adjacency, id_table
+from ripplevec.graph import graph as graph_module
 from ripplevec.graph._edge_kernels import apply_edges
 from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.graph import Graph, GraphDelta, merge_deltas
@@ -378,3 +383,46 @@ def test_check_ids_that_do_not_match_rows_raises() -> None:
     graph.ids.remove(graph.ids.find_rows(["c"]))
     with pytest.raises(RipplevecError, match="free row has edges"):
         graph.check()
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@settings(max_examples=40)
+@given(history=batches, seed=st.integers(0, 1 << 20), text=st.booleans())
+def test_graph_any_number_of_threads_gives_the_same_arrays(
+    directed: bool, history: list[list[Operation]], seed: int, text: bool
+) -> None:
+    """Apply the same batches, all in bulk, on one, two and four threads, and edge by edge; compare every array."""
+    rng = np.random.default_rng(seed)
+    pairs = (rng.random((60, 2)) ** 2 * 40).astype(np.int64).tolist()
+    large = Batch.from_any([(f"v{u}", f"v{v}", 0.3) if text else (u, v, 0.3) for u, v in pairs])
+    one_by_one, *bulk = (Graph(directed=directed, threads=threads) for threads in (1, 1, 2, 4))
+    for batch in [large, *map(create_batch, history), large]:
+        try:
+            expected = merge_deltas(apply(one_by_one, batch))
+        except RipplevecError:
+            continue  # the batch removes something that does not exist
+        for graph in bulk:
+            with enter_in_bulk():
+                delta = merge_deltas(apply(graph, batch))
+            for one, other in zip(delta, expected, strict=True):
+                np.testing.assert_array_equal(one, other)
+    for graph in bulk:
+        assert are_equal(graph.state(), one_by_one.state())
+        graph.check()
+
+
+@contextmanager
+def enter_in_bulk() -> Iterator[None]:
+    """Enter batches of any size as large ones, on all threads of the graph."""
+    with (
+        patch.object(id_table, "MIN_BULK_PAIRS", 1),
+        patch.object(adjacency, "MIN_BULK_EDGES", 1),
+        patch.object(graph_module, "MIN_EDGES_FOR_THREADS", 1),
+    ):
+        yield
+
+
+def test_graph_copy_and_restored_graph_keep_threads() -> None:
+    graph = Graph(threads=3)
+    assert graph.copy().threads == 3
+    assert Graph.from_state(graph.state(), directed=False, duplicates="add", threads=3).threads == 3

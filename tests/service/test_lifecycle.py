@@ -19,6 +19,8 @@ from ripplevec.durability.session import Session
 from ripplevec.durability.session_model import build_metadata, create_model
 from ripplevec.embedder import Embedder
 from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.graph.adjacency import Adjacency
+from ripplevec.graph.graph import MIN_EDGES_FOR_THREADS
 from ripplevec.rules import background_anchor
 from ripplevec.service.lifecycle import Runtime, warm_up
 from ripplevec.service.responses import RejectedRequest
@@ -113,6 +115,19 @@ def test_warm_up_leaves_the_model_unchanged(parameters: dict[str, Any]) -> None:
     before = model.digest()
     warm_up(model)
     assert (model.digest(), len(model)) == (before, 0)
+
+
+def test_warm_up_applies_a_batch_that_is_large_enough_for_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    apply = Adjacency.apply
+
+    def record_and_apply(self: Adjacency, op: Any, *arguments: Any) -> Any:
+        sizes.append(len(op))
+        return apply(self, op, *arguments)
+
+    monkeypatch.setattr(Adjacency, "apply", record_and_apply)
+    warm_up(create_model(build_metadata({"dim": 8}, None), threads=2))
+    assert max(sizes) >= MIN_EDGES_FOR_THREADS > min(sizes)
 
 
 def test_warm_up_adopts_a_background_anchor(monkeypatch: pytest.MonkeyPatch) -> None:

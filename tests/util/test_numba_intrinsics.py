@@ -1,4 +1,4 @@
-"""Half-precision numbers inside and outside kernels, and prefetching."""
+"""Kernels without reference counts, half-precision numbers inside and outside kernels, and prefetching."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
+from numba.core.errors import NumbaError
 
-from ripplevec.util.numba_intrinsics import MAX_HALF, as_float, prefetch, store_float, widen_half
+from ripplevec.util.numba_intrinsics import MAX_HALF, allocation_free, as_float, prefetch, store_float, widen_half
 
 floats = st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=40)
 
@@ -82,3 +83,23 @@ def test_widen_half_changes_half_precision_only() -> None:
     for kind in (np.float32, np.float64):
         assert widen_half(values.astype(kind)).dtype == kind
     assert np.array_equal(widen_half(values.astype(np.float16)), values)
+
+
+def sum_first_column(rows: Any) -> float:
+    total = 0.0
+    for i in range(len(rows)):
+        row = rows[i]
+        total += row[0]
+    return total
+
+
+def test_allocation_free_kernel_counts_no_references() -> None:
+    rows = np.arange(6.0).reshape(3, 2)
+    kernel = allocation_free(sum_first_column, cache=False)
+    assert kernel(rows) == njit(sum_first_column)(rows) == 6
+    assert "NRT_incref" not in kernel.inspect_asm(kernel.signatures[0])
+
+
+def test_allocation_free_kernel_that_creates_an_array_does_not_compile() -> None:
+    with pytest.raises(NumbaError, match="NRT required"):
+        allocation_free(lambda size: np.empty(size).sum(), cache=False)(3)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ripplevec.errors import RipplevecError
-from ripplevec.views import gpu, operators
+from ripplevec.views import gpu, large_start, operators
 from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.operators import Operator
 from ripplevec.views.spectral import SpectralView, auto_views
@@ -84,8 +84,12 @@ def test_anchor_on_gpu_agrees_with_cpu(
     assert there.rows.tobytes() == anchored("cuda").rows.tobytes()
 
 
+@pytest.mark.parametrize("min_large", [large_start.MIN_VERTICES, 0])
 @pytest.mark.parametrize("size", [20, 150])
-def test_start_on_gpu_agrees_with_cpu(community_sample: Any, size: int) -> None:
+def test_start_on_gpu_agrees_with_cpu(
+    community_sample: Any, monkeypatch: pytest.MonkeyPatch, size: int, min_large: int
+) -> None:
+    monkeypatch.setattr(large_start, "MIN_VERTICES", min_large)
     sample = community_sample(groups=5, size=size)
     bases = [
         SpectralView(tau=0.5, diffusion=1, device=device).start(sample.adjacency, sample.rows, 4, threads=1)

@@ -105,6 +105,16 @@ def test_spectrum_bounds_enclose_the_spectrum(random_sample: Any, seed: int, edg
     assert spectrum[0] - 0.06 <= top <= 1
 
 
+@pytest.mark.parametrize("rank", [5, 40, 150, 400])
+def test_estimate_spectrum_gives_the_eigenvalue_of_a_rank(random_sample: Any, rank: int) -> None:
+    sample = random_sample(7, vertices=800, edges=4000, weighted=False)
+    estimate, spectrum = Operator(sample.adjacency, sample.rows, 0.5).estimate_spectrum(), sample.spectrum(0.5)
+    assert estimate.shares.sum() == pytest.approx(1)
+    assert (np.diff(estimate.values) < 0).all()
+    assert abs(estimate.quantile(rank / spectrum.size) - spectrum[rank - 1]) < 0.08
+    assert estimate.quantile(2.0) == estimate.values[-1]
+
+
 def test_spectrum_lower_bound_for_large_tau_is_tight(random_sample: Any) -> None:
     sample = random_sample(1, vertices=100, edges=400, weighted=False)
     bound, exact = Operator(sample.adjacency, 100, 200.0).spectrum_lower_bound(), sample.spectrum(200.0)[-1]

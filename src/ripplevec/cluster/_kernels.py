@@ -6,6 +6,8 @@ neighbor is on another shard holds −1 − code.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -15,13 +17,13 @@ from ripplevec.graph._edge_kernels import remove_neighbor
 from ripplevec.graph._id_kernels import INTEGER, EncodedIds, compute_tag, home_slot
 from ripplevec.graph._query_kernels import find_slot
 from ripplevec.influence._kernels import draw_uniform, mix, sample_slot
-from ripplevec.util.numba_intrinsics import prefetch
+from ripplevec.util.numba_intrinsics import allocation_free, prefetch
 
 _ALL_BITS = (1 << 62) - 1
 _HIGH = 32  # the id table of a shard uses the low bits of the hash, so the shard is chosen by the high bits
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def hash_to_shards(ids: EncodedIds, shards: int, owners: NDArray[np.int64]) -> None:
     """Write the shard of every id to `owners`: a hash that is the same on every machine."""
     keys, ends, data = ids
@@ -30,7 +32,7 @@ def hash_to_shards(ids: EncodedIds, shards: int, owners: NDArray[np.int64]) -> N
         owners[i] = (home_slot(tag, _ALL_BITS) >> _HIGH) % shards
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def collect_slots(
     links: Links,
     arrival: NDArray[np.int64],
@@ -57,7 +59,7 @@ def collect_slots(
     return found
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _probe(table: NDArray[np.int64], distinct: NDArray[np.int64], code: int) -> int:
     """Return the position of a code in a hash table, or the free position where it belongs."""
     last = table.size - 1
@@ -71,7 +73,7 @@ def _probe(table: NDArray[np.int64], distinct: NDArray[np.int64], code: int) -> 
 def index_distinct(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Number distinct codes in order of first occurrence.
 
-    Returns the index of each code, the distinct codes, and a hash table from codes to indices for `lookup_indices`.
+    Returns the index of each code, the distinct codes, and a hash table from codes to indices for `lookup_values`.
     """
     size = 16
     while size < 2 * codes.size:
@@ -89,16 +91,21 @@ def index_distinct(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray
     return index, distinct[:count], table
 
 
-@njit(cache=True, nogil=True)
-def lookup_indices(
-    codes: NDArray[np.int64], table: NDArray[np.int64], distinct: NDArray[np.int64], index: NDArray[np.int64]
+@allocation_free
+def lookup_values(
+    codes: NDArray[np.int64],
+    table: NDArray[np.int64],
+    distinct: NDArray[np.int64],
+    values: NDArray[np.int64],
+    found: NDArray[np.int64],
 ) -> None:
-    """Write the indices that `index_distinct` gave to codes, −1 for codes that it did not see."""
+    """Write, for each code, the value at the index that `index_distinct` gave it; −1 for codes that it did not see."""
     for i in range(codes.size):
-        index[i] = table[_probe(table, distinct, codes[i])]
+        index = table[_probe(table, distinct, codes[i])]
+        found[i] = values[index] if index >= 0 else -1
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def sample_influenced(
     links: Links,
     placed: NDArray[np.uint8],
@@ -135,7 +142,7 @@ def sample_influenced(
     return found
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def scatter_rows(
     part: NDArray[np.float32], target_rows: NDArray[np.int64], cells: NDArray[np.float32], placed: NDArray[np.uint8]
 ) -> None:
@@ -148,7 +155,7 @@ def scatter_rows(
             placed[target_rows[i]] = 1
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def gather_rows(vectors: NDArray[np.float32], rows: NDArray[np.int64], out: NDArray[np.float32]) -> None:
     """Copy `rows` of a matrix into consecutive rows of `out`."""
     for i in range(rows.size):
@@ -159,7 +166,7 @@ def gather_rows(vectors: NDArray[np.float32], rows: NDArray[np.int64], out: NDAr
             target[j] = source[j]
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def has_neighbors(
     links: Links, rows: NDArray[np.int64], neighbors: NDArray[np.int64], found: NDArray[np.bool_], directed: bool
 ) -> None:
@@ -169,7 +176,7 @@ def has_neighbors(
         found[i] = at >= 0 and (not directed or links.outgoing[at] > 0)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def drop_neighbor_from(
     links: Links, rows: NDArray[np.int64], neighbor: int, share: NDArray[np.float64], directed: bool
 ) -> None:
@@ -179,33 +186,95 @@ def drop_neighbor_from(
 
 
 @njit(cache=True, nogil=True)
+def group_by_shard(codes: NDArray[np.int64], shards: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the positions of row codes, grouped by shard, in order, and where each group begins; the end is last.
+
+    Numbers of shards are valid row codes (of row 0).
+    """
+    begin = np.zeros(shards + 1, np.int64)
+    for code in codes:
+        begin[code % shards + 1] += 1
+    begin = np.cumsum(begin)
+    free, order = begin.copy(), np.empty(codes.size, np.int64)
+    for i in range(codes.size):
+        shard = codes[i] % shards
+        order[free[shard]] = i
+        free[shard] += 1
+    return order, begin
+
+
+@allocation_free
+def record_first_positions(
+    rows: NDArray[np.int64], positions: NDArray[np.int64], arrival: NDArray[np.int64], new_rows: NDArray[np.int64]
+) -> int:
+    """List the new rows (arrival number −1), and set their arrival numbers to −2 − the first position of each.
+
+    Returns the number of new rows.
+    """
+    found = 0
+    for i in range(rows.size):
+        number = arrival[rows[i]]
+        if number == -1:
+            new_rows[found] = rows[i]
+            found += 1
+        if number < 0:
+            arrival[rows[i]] = max(number, -2 - positions[i]) if number < -1 else -2 - positions[i]
+    return found
+
+
+@allocation_free
+def number_by_position(numbers: NDArray[np.int64], positions: NDArray[np.int64], next_arrival: int) -> None:
+    """Replace −2 − position by the arrival number `next_arrival` + the rank of the position, in place."""
+    previous = rank = np.int64(0)
+    for i in range(numbers.size):
+        if numbers[i] < -1:
+            if numbers[i] != previous:  # a new vertex usually arrives with several consecutive edges
+                previous, rank = numbers[i], _rank(positions, -2 - numbers[i])
+            numbers[i] = next_arrival + rank
+
+
+@allocation_free(forceinline=True)
+def _rank(ascending: NDArray[np.int64], value: int) -> int:
+    """Return the index of a value that occurs in an ascending array."""
+    low, high = np.int64(0), np.int64(ascending.size)
+    while low < high:
+        middle = (low + high) >> 1
+        if ascending[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)
+
+
+@njit(cache=True, nogil=True)
 def route_endpoints(
     codes: NDArray[np.int64],
     numbers: NDArray[np.int64],
+    op: NDArray[np.int8],
+    weight: NDArray[np.float32],
     shards: int,
-    origin: NDArray[np.int64],
-    out: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Group both endpoints of all operations by shard, in order; return where the group of each shard begins.
+) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
+    """Group both endpoints of all operations by shard, in order.
 
-    The last entry of the result is the end of the last group. `origin` receives 2 · (operation) + (endpoint 0 or 1);
-    `out` receives the row, its neighbor, and the arrival numbers of both.
+    Returns where the group of each shard begins, with the end of the last group, and the columns of an `EndpointBlock`.
     """
     begin = np.zeros(shards + 1, np.int64)
     for code in codes.ravel():
         begin[code % shards + 1] += 1
     begin = np.cumsum(begin)
-    free = begin.copy()
+    free, count = begin.copy(), codes.size
+    ends, end_numbers = np.empty((count, 2), np.int64), np.empty((count, 2), np.int64)
+    end_op, end_weight, side = np.empty(count, np.int8), np.empty(count, np.float32), np.empty(count, np.int8)
     for i in range(len(codes)):
         for end in range(2):
             code, other = codes[i, end], codes[i, 1 - end]
             shard = code % shards
             at = free[shard]
             free[shard] += 1
-            origin[at] = 2 * i + end
-            out[at, 0], out[at, 1] = code // shards, other // shards if other % shards == shard else -1 - other
-            out[at, 2], out[at, 3] = numbers[i, end], numbers[i, 1 - end]
-    return begin
+            ends[at, 0], ends[at, 1] = code // shards, other // shards if other % shards == shard else -1 - other
+            end_numbers[at, 0], end_numbers[at, 1] = numbers[i, end], numbers[i, 1 - end]
+            end_op[at], end_weight[at], side[at] = op[i], weight[i], end
+    return begin, (ends, end_numbers, end_op, end_weight, side)
 
 
 @njit(cache=True, nogil=True)
@@ -242,7 +311,7 @@ def schedule_waves(
     return wave, step
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def collect_remote_codes(links: Links, rows: int, codes: NDArray[np.int64]) -> int:
     """Collect, slot by slot, the codes of the remote neighbors of the first `rows` rows; return their number."""
     found = 0
@@ -254,7 +323,7 @@ def collect_remote_codes(links: Links, rows: int, codes: NDArray[np.int64]) -> i
     return found
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def map_to_halo(links: Links, rows: int, halo_index: NDArray[np.int64]) -> None:
     """Point the slots of remote neighbors, in the order of `collect_remote_codes`, to halo rows."""
     found = 0
@@ -265,7 +334,7 @@ def map_to_halo(links: Links, rows: int, halo_index: NDArray[np.int64]) -> None:
                 found += 1
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def restore_codes(links: Links, rows: int, codes: NDArray[np.int64]) -> None:
     """Undo `map_to_halo`: replace halo rows in slots by −1 − code; `codes` are the codes of the halo rows."""
     for row in range(rows):

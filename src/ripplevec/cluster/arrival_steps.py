@@ -124,9 +124,9 @@ class RemoteArrivalGraph(RemoteCascadeGraph):
         for shard, part in enumerate(positions):
             own, other = ends[part].T
             stored = np.where(other % shards == shard, other // shards, -1 - other)
-            endpoints = np.column_stack([own // shards, stored, end_numbers[part]])
-            side = (part % 2).astype(np.int8)
-            blocks.append(EndpointBlock(endpoints, op[part // 2], weight[part // 2], side, NO_TIMES))
+            endpoints, side = np.column_stack([own // shards, stored]), (part % 2).astype(np.int8)
+            columns = endpoints, end_numbers[part], op[part // 2], weight[part // 2], side
+            blocks.append(EndpointBlock(*columns, NO_TIMES))
         changed_share = np.empty(len(ends))
         changed_share[np.concatenate(positions)] = np.concatenate(self._engine.query("apply_operations", blocks))
         return GraphDelta(arrived, pairs, numbers, changed_share.reshape(-1, 2), NO_ROWS, [])

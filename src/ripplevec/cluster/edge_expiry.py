@@ -32,10 +32,9 @@ class AgingStep(NamedTuple):
 
 def record_endpoints(shard: ShardGraph, window: Window, block: EndpointBlock) -> None:
     """Record the operations of a block on edges whose first endpoint is on this shard."""
-    numbers = block.endpoints[:, 2:]
+    numbers = block.numbers
     first = block.side == 0 if shard.graph.directed else numbers[:, 0] < numbers[:, 1]
-    codes = shard.encode(block.endpoints[first, :2])
-    window.record(block.op[first], codes, np.ascontiguousarray(numbers[first]), block.time[first])
+    window.record(block.op[first], shard.encode(block.endpoints[first]), numbers[first], block.time[first])
 
 
 def expire_edges(shard: ShardGraph, window: Window, now: float) -> int:
@@ -63,6 +62,5 @@ def _remove_endpoints(shard: ShardGraph, codes: RowArray, numbers: RowArray, sid
     own_first, numbers = np.take_along_axis(codes, columns, 1), np.take_along_axis(numbers, columns, 1)
     rows, shards = own_first // shard.shards, own_first % shard.shards
     neighbors = np.where(shards[:, 1] == shard.index, rows[:, 1], -1 - own_first[:, 1])
-    endpoints = np.concatenate([rows[:, :1], neighbors[:, None], numbers], axis=1)
-    op = np.full(len(codes), Op.REMOVE, np.int8)
-    shard.apply_endpoints(EndpointBlock(endpoints, op, unit_weights(len(codes)), side, NO_TIMES))
+    endpoints, op = np.column_stack([rows[:, 0], neighbors]), np.full(len(codes), Op.REMOVE, np.int8)
+    shard.apply_endpoints(EndpointBlock(endpoints, numbers, op, unit_weights(len(codes)), side, NO_TIMES))

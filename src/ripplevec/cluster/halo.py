@@ -38,7 +38,7 @@ class Halo:
         self._original = store.graph.adjacency.links.neighbor[slots]
         codes = -1 - self._original.astype(np.int64)
         index, self._distinct, self._table = kernels.index_distinct(codes)
-        by_shard = split_positions(self._distinct % shards, shards)
+        by_shard = split_positions(self._distinct, shards)
         order = np.concatenate(by_shard)
         self.codes = self._distinct[order]
         self._row_of_index = np.empty_like(order)
@@ -51,9 +51,9 @@ class Halo:
 
     def find_rows(self, codes: RowArray) -> RowArray:
         """Return the halo rows of codes, −1 for codes that are not in the halo."""
-        index = np.empty(codes.size, np.int64)
-        kernels.lookup_indices(codes, self._table, self._distinct, index)
-        return np.where(index < 0, -1, self._row_of_index[index] if self._row_of_index.size else -1)
+        rows = np.empty(codes.size, np.int64)
+        kernels.lookup_values(codes, self._table, self._distinct, self._row_of_index, rows)
+        return rows
 
     def receive(self, parts: Sequence[NDArray[Any]]) -> None:
         """Store the requested rows: one part per shard, each in the requested order, as packed by `pack_rows`."""

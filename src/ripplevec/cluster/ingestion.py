@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, IdColumn, Op, select_rows, take_ids
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.routing import assign_shards, join_id_columns, split_positions
+from ripplevec.cluster.routing import assign_shards, join_id_columns, split_at, split_positions
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import unit_weights
 
@@ -41,7 +41,8 @@ class VertexRemoval(NamedTuple):
 class EndpointBlock(NamedTuple):
     """Endpoints that one shard sends to their owner, in the order of the batch."""
 
-    endpoints: RowArray  # (m, 4): row, its neighbor as stored in the slot, and the arrival numbers of both
+    endpoints: RowArray  # (m, 2): row, and its neighbor as stored in the slot
+    numbers: RowArray  # (m, 2): arrival numbers of both
     op: NDArray[np.int8]
     weight: NDArray[np.float32]
     side: NDArray[np.int8]  # which endpoint of the operation it is: 0 source, 1 target
@@ -88,17 +89,11 @@ class GraphUpdate:
         weight = unit_weights(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
         adds = op == Op.ADD
         self.loops += int(np.count_nonzero((codes[:, 0] == codes[:, 1]) & adds))
-        origin, columns = np.empty(2 * len(codes), np.int64), np.empty((2 * len(codes), 4), np.int64)
-        begin = kernels.route_endpoints(codes, numbers, size, origin, columns)
-        operation, side = origin >> 1, (origin & 1).astype(np.int8)
-        op, weight = op[operation], weight[operation]
-        time = NO_TIMES if self.shard.window is None or batch.time is None else batch.time[operation]
-        of_new = adds & (numbers.min(axis=1, initial=self.next_arrival) >= self.first_new)
+        begin, columns = kernels.route_endpoints(codes, numbers, op, weight, size)
+        of_new = np.flatnonzero(adds & (np.minimum(numbers[:, 0], numbers[:, 1]) >= self.first_new))
         edges_of_new = codes[of_new], numbers[of_new]
-        blocks = [
-            (EndpointBlock(columns[group], op[group], weight[group], side[group], time[group]), edges_of_new)
-            for group in map(slice, begin[:-1], begin[1:])
-        ]
+        parts = zip(*(split_at(column, begin) for column in columns), self._split_times(batch, codes), strict=True)
+        blocks = [(EndpointBlock(*part), edges_of_new) for part in parts]
         to_others = [block for shard, (block, _) in enumerate(blocks) if shard != self.mesh.index]
         self.shard.sent += sum(column.nbytes for block in to_others for column in block)
         received = self.mesh.exchange(blocks)
@@ -106,9 +101,20 @@ class GraphUpdate:
         columns_by_name = zip(*(block for block, _ in received), strict=True)
         self.shard.apply_slice(EndpointBlock(*map(np.concatenate, columns_by_name)))
 
+    def _split_times(self, batch: Batch, codes: RowArray) -> list[NDArray[np.float64]]:
+        """Return the times of the endpoints of each shard; empty arrays unless edges expire."""
+        size = self.mesh.size
+        if self.shard.window is None or batch.time is None:
+            return [NO_TIMES] * size
+        return [batch.time[part // 2] for part in split_positions(codes.reshape(-1) % size, size)]
+
     def intern(self, batch: Batch, first: int) -> tuple[RowArray, RowArray]:
-        """Return row codes and arrival numbers of both endpoints; new vertices get a row and a number."""
-        size, columns = self.mesh.size, (batch.src, batch.dst)
+        """Return row codes and arrival numbers of both endpoints; new vertices get a row and a number.
+
+        New vertices are numbered in the order in which they first occur in the batch, across all shards. Until all
+        shards know all of these positions, −2 − position stands for the number of a new vertex.
+        """
+        size, columns, graph = self.mesh.size, (batch.src, batch.dst), self.shard.graph
         positions = [split_positions(assign_shards(column, size), size) for column in columns]
         requests = [
             [
@@ -117,38 +123,33 @@ class GraphUpdate:
             ]
             for shard in range(size)
         ]
-        answers = self.mesh.exchange(self._intern_requested(self.mesh.exchange(requests)))
+        rows, answers = self._intern_requested(self.mesh.exchange(requests))
+        own_positions = -2 - graph.arrival[rows]
+        received = self.mesh.exchange([(answer, own_positions) for answer in answers])
+        all_positions = np.sort(np.concatenate([new for _, new in received]))
+        graph.arrival[rows] = self.next_arrival + np.searchsorted(all_positions, own_positions)
         codes, numbers = np.empty((2, len(batch), 2), np.int64)
-        for shard, answer in enumerate(answers):
-            for end, (rows, arrival) in enumerate(answer):
+        for shard, (answer, _) in enumerate(received):
+            for end, (remote_rows, remote_numbers) in enumerate(answer):
+                kernels.number_by_position(remote_numbers, all_positions, self.next_arrival)
                 entries = positions[end][shard], end
-                codes[entries], numbers[entries] = rows * size + shard, arrival
+                codes[entries], numbers[entries] = remote_rows * size + shard, remote_numbers
+        self.next_arrival += all_positions.size
         return codes, numbers
 
-    def _intern_requested(self, requests: list[Any]) -> list[Any]:
-        """Give rows and arrival numbers to the ids that the shards ask for; return both, for each shard."""
+    def _intern_requested(self, requests: list[Any]) -> tuple[RowArray, list[Any]]:
+        """Give rows to the ids that the shards ask for; return new rows, by position, and the answer to each shard."""
         shard, requested = self.shard, [request for requests_of_shard in requests for request in requests_of_shard]
         ids, positions = join_id_columns([ids for ids, _ in requested]), np.concatenate([at for _, at in requested])
-        rows = shard.intern(ids)
-        self._number_new_vertices(rows, positions)
-        numbers, cuts = shard.graph.arrival[rows], np.cumsum([at.size for _, at in requested])[:-1]
-        answers = list(zip(np.split(rows, cuts), np.split(numbers, cuts), strict=True))
-        return [answers[2 * index : 2 * index + 2] for index in range(self.mesh.size)]
-
-    def _number_new_vertices(self, rows: RowArray, positions: RowArray) -> None:
-        """Number new vertices in the order in which they first occur in the batch, across all shards."""
-        graph = self.shard.graph
-        new = graph.arrival[rows] < 0
-        index, new_rows, _ = kernels.index_distinct(rows[new])
-        first_position = np.full(new_rows.size, np.iinfo(np.int64).max)
-        np.minimum.at(first_position, index, positions[new])
-        order = np.argsort(first_position)
-        new_rows, first_position = new_rows[order], first_position[order]
-        all_positions = np.sort(np.concatenate(self.mesh.gather(first_position)))
-        graph.arrival[new_rows] = self.next_arrival + np.searchsorted(all_positions, first_position)
-        self.shard.store.vectors[new_rows] = 0  # a halo may have used these rows
-        self.next_arrival += all_positions.size
+        rows, arrival = shard.intern(ids), shard.graph.arrival
+        new_rows = np.empty(rows.size, np.int64)
+        new_rows = new_rows[: kernels.record_first_positions(rows, positions, arrival, new_rows)]
+        new_rows = new_rows[np.argsort(-arrival[new_rows])]
+        shard.store.vectors[new_rows] = 0  # a halo may have used these rows
         self._new_rows.append(new_rows)
+        bounds = np.cumsum([0, *(at.size for _, at in requested)])
+        answers = list(zip(split_at(rows, bounds), split_at(arrival[rows], bounds), strict=True))
+        return new_rows, [answers[2 * index : 2 * index + 2] for index in range(self.mesh.size)]
 
     def _remove_vertex(self, column: IdColumn) -> None:
         """Remove a vertex with all its edges."""
@@ -167,6 +168,8 @@ class GraphUpdate:
     def new_rows(self) -> RowArray:
         """Return the rows of the new vertices on this shard that the batch does not remove again, in order."""
         rows, graph = np.concatenate(self._new_rows), self.shard.graph
+        if not self.removed:
+            return rows
         # A removed vertex may have left its row to another new one.
         rows = np.unique(rows[graph.arrival[rows] >= self.first_new])
         return rows[np.argsort(graph.arrival[rows], kind="stable")]

@@ -10,6 +10,7 @@ Ray call between actors, which takes many times as long.
 from __future__ import annotations
 
 import hmac
+import marshal
 import pickle
 import socket
 import struct
@@ -225,31 +226,68 @@ class SocketMesh(Mesh):
 
 
 def _pack(message: Any) -> list[memoryview]:
-    """Serialize a message: its length, a head with the other lengths, the pickled structure, and all arrays.
+    """Serialize a message: its length, the length of its description, the description, and all arrays.
 
     Arrays are not copied. They begin at multiples of `ALIGNMENT` bytes, as the kernels expect.
     """
-    buffers: list[pickle.PickleBuffer] = []
-    structure = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
-    contents = [buffer.raw() for buffer in buffers]
-    head = struct.pack(f"<{2 + len(contents)}Q", len(contents), len(structure), *map(len, contents))
-    body = [memoryview(head + structure + _padding(len(head) + len(structure)))]
-    for content in contents:
-        body += [content, memoryview(_padding(len(content)))]
+    arrays: list[memoryview] = []
+    description = marshal.dumps(_describe(message, arrays))
+    head = _UINT64.pack(len(description)) + description
+    body = [memoryview(head + _padding(len(head)))]
+    for array in arrays:
+        body += [array, memoryview(_padding(len(array)))]
     body = [part for part in body if len(part)]
     return [memoryview(_UINT64.pack(sum(map(len, body)))), *body]
 
 
+def _describe(value: Any, arrays: list[memoryview]) -> Any:
+    """Return a description of a value in basic types, and append the contents of its arrays to a list.
+
+    Pickling a small array takes longer than sending it, so only values other than arrays and tuples are pickled.
+    """
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return kind is tuple, [_describe(entry, arrays) for entry in value]
+    if kind is int or value is None:
+        return value
+    if kind is np.ndarray and value.dtype.kind in "iuf" and value.flags.c_contiguous:
+        arrays.append(value.reshape(-1).view(np.uint8).data)
+        return value.dtype.str, value.shape, value.nbytes
+    buffers: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    contents = [buffer.raw() for buffer in buffers]
+    arrays += contents
+    return pickled, [len(content) for content in contents]
+
+
 def _unpack(body: memoryview) -> Any:
-    count, structure_length = struct.unpack_from("<2Q", body)
-    lengths = struct.unpack_from(f"<{count}Q", body, 2 * _UINT64.size)
-    head_length = (2 + count) * _UINT64.size
-    begin, contents = head_length + structure_length, []
-    for length in lengths:
-        begin += len(_padding(begin))
-        contents.append(body[begin : begin + length])
-        begin += length
-    return pickle.loads(body[head_length : head_length + structure_length], buffers=contents)
+    (length,) = _UINT64.unpack_from(body)
+    head_length = _UINT64.size + length
+    value, _ = _restore(marshal.loads(body[_UINT64.size : head_length]), body, head_length)
+    return value
+
+
+def _restore(description: Any, body: memoryview, begin: int) -> tuple[Any, int]:
+    """Return a value that `_describe` has described, and the end of its arrays, which follow `begin` in a message."""
+    if not isinstance(description, tuple):
+        return description, begin
+    kind, contents, *_ = description
+    if isinstance(kind, str):
+        begin += -begin % ALIGNMENT
+        dtype, end = np.dtype(kind), begin + description[2]
+        return np.frombuffer(body[begin:end], dtype).reshape(contents), end
+    if isinstance(kind, bytes):
+        buffers = []
+        for length in contents:
+            begin += -begin % ALIGNMENT
+            buffers.append(body[begin : begin + length])
+            begin += length
+        return pickle.loads(kind, buffers=buffers), begin
+    values = []
+    for entry in contents:
+        value, begin = _restore(entry, body, begin)
+        values.append(value)
+    return (tuple(values) if kind else values), begin
 
 
 def _padding(length: int) -> bytes:

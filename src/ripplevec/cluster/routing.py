@@ -7,8 +7,11 @@ handles are row codes.
 from __future__ import annotations
 
 from functools import reduce
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn, concat_ids, take_ids
 from ripplevec.cluster import _kernels as kernels
@@ -16,17 +19,20 @@ from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.id_table import encode_ids
 
 
-def split_positions(owner: RowArray, shards: int) -> list[RowArray]:
-    """Return, for each shard, the positions of its number in `owner`, in order; one sort for any number of shards."""
-    sort_key = owner.astype(np.uint16 if shards <= 1 << 16 else np.int64)  # NumPy sorts 16-bit integers by radix sort
-    order = np.argsort(sort_key, kind="stable")
-    return np.split(order, np.searchsorted(sort_key[order], np.arange(1, shards)))
+def split_positions(codes: RowArray, shards: int) -> list[RowArray]:
+    """Return, for each shard, the positions of its row codes, in order; numbers of shards are row codes too."""
+    return split_at(*kernels.group_by_shard(codes, shards))
+
+
+def split_at(array: NDArray[Any], bounds: NDArray[np.int64]) -> list[NDArray[Any]]:
+    """Return the parts of an array between consecutive bounds, as views; much faster than `np.split`."""
+    return [array[first:last] for first, last in pairwise(bounds.tolist())]
 
 
 def split_rows(codes: RowArray, shards: int) -> list[RowArray]:
     """Decode row codes: return the rows on each shard, in order."""
     rows = codes // shards
-    return [rows[positions] for positions in split_positions(codes % shards, shards)]
+    return [rows[positions] for positions in split_positions(codes, shards)]
 
 
 def assign_shards(column: IdColumn, shards: int) -> RowArray:

@@ -120,9 +120,8 @@ class ShardGraph(LocalRows):
 
     def apply_endpoints(self, block: EndpointBlock) -> None:
         """Add and remove edges, in order, at their endpoints on this shard."""
-        endpoints, numbers = block.endpoints[:, :2].copy(), block.endpoints[:, 2:].copy()
-        shares = self.graph.adjacency.apply_endpoints(block.op, endpoints, block.weight, block.side)
-        self._record_changes(endpoints, numbers, shares, block.side == edge_kernels.OUT)
+        shares = self.graph.adjacency.apply_endpoints(block.op, block.endpoints, block.weight, block.side)
+        self._record_changes(block.endpoints, block.numbers, shares, block.side == edge_kernels.OUT)
 
     def age_edges(self, step: AgingStep) -> None:
         """Rescale the stored weights before a batch, if necessary, and set their unit."""
@@ -159,7 +158,7 @@ class ShardGraph(LocalRows):
         self, endpoints: RowArray, numbers: RowArray, shares: NDArray[np.float64], counted: NDArray[np.bool_]
     ) -> None:
         """Record changed endpoints for the vector update; `counted` selects those at which the edge is counted."""
-        later_numbers, changed = numbers[counted].max(axis=1, initial=-1), int(np.count_nonzero(shares[counted]))
+        later_numbers, changed = np.maximum(*numbers.T)[counted], int(np.count_nonzero(shares[counted]))
         self._changes.append(GraphChanges(endpoints, numbers, shares, later_numbers, changed))
 
     # ------------------------------------------------------------------ reads of some rows

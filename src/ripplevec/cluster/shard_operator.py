@@ -21,7 +21,13 @@ from ripplevec.graph._query_kernels import spread_sides
 from ripplevec.graph.adjacency import RowArray, Totals, WeightScale
 from ripplevec.util.parallel import block_ranges
 from ripplevec.views.aligned_matrix import aligned_zeros
-from ripplevec.views.operators import LANCZOS_STEPS, Operator, lanczos_bounds
+from ripplevec.views.operators import (
+    LANCZOS_STEPS,
+    UNKNOWN_SPECTRUM,
+    Operator,
+    SpectrumEstimate,
+    spectrum_from_lanczos,
+)
 
 if TYPE_CHECKING:
     from ripplevec.cluster.shard import Shard
@@ -48,7 +54,7 @@ class ShardedAdjacency:
         codes = np.empty(int(links.degree[: self.rows].sum()), np.int64)
         codes = codes[: kernels.collect_remote_codes(links, self.rows, codes)]
         index, distinct, _ = kernels.index_distinct(codes)
-        by_shard = split_positions(distinct % shards, shards)
+        by_shard = split_positions(distinct, shards)
         order = np.concatenate(by_shard)
         halo_index = np.empty_like(order)
         halo_index[order] = np.arange(order.size)
@@ -169,15 +175,15 @@ class ShardOperator(Operator):
         self.fill_noise(target, words)
         return target
 
-    def spectrum_bounds(self) -> tuple[float, float]:
-        """Bound the spectrum without the trivial eigenvalue, by a few Lanczos steps.
+    def estimate_spectrum(self) -> SpectrumEstimate:
+        """Estimate the spectrum without the trivial eigenvalue by a few Lanczos steps from a random vector.
 
-        The bounds are those of `Operator.spectrum_bounds`, computed in the inner product Σ (d+τ) x x', which needs no
+        The estimate is that of `Operator.estimate_spectrum`, computed in the inner product Σ (d+τ) x x', which needs no
         square roots. A column transformation makes the last basis column orthogonal to the others, which it leaves
         unchanged.
         """
         if self.active_count < LANCZOS_STEPS + 2:
-            return -1.0, 1.0
+            return UNKNOWN_SPECTRUM
         basis = self.graph.zeros(LANCZOS_STEPS + 1, np.float64)
         first = basis[:, :1]
         first[:] = self.make_noise(0, 1, np.float64)
@@ -197,4 +203,4 @@ class ShardOperator(Operator):
             if beta < 1e-12:
                 break
             off_diagonal.append(beta)
-        return lanczos_bounds(diagonal, off_diagonal, beta)
+        return spectrum_from_lanczos(diagonal, off_diagonal, beta)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ripplevec.cluster import _kernels as shard_kernels
 from ripplevec.cluster.halo import Halo, PrefetchedHalo, PushedRows, pack_pushed_rows, pack_rows
 from ripplevec.cluster.ingestion import NO_ROWS, GraphUpdate
-from ripplevec.cluster.routing import split_positions, split_rows
+from ripplevec.cluster.routing import split_at, split_positions, split_rows
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.influence import _kernels as influence
 from ripplevec.rules import _kernels as kernels
@@ -34,6 +34,19 @@ if TYPE_CHECKING:
 
 CANDIDATE = np.dtype([("row", np.int32), ("number", np.int64), ("weight", np.float32)])
 """An edge along which influence may spread: the target row, the arrival number of the source, and the edge weight."""
+
+
+class RequestedFrontier(NamedTuple):
+    """The frontier of all shards, and the rows that its refresh reads, as the shards have requested them.
+
+    Without a halo, the requests have to be sent again, because a vertex has too many neighbors to read them all.
+    """
+
+    halo: Halo | None  # of this shard
+    size: int  # vertices in the frontier
+    reads: int  # neighbors of these vertices
+    max_degree: int  # of one of these vertices
+    rows: Sequence[RowArray] = ()  # for each shard, the rows that it has requested from this one
 
 
 class ShardBackend:
@@ -55,8 +68,10 @@ class ShardBackend:
         to_new = numbers[:, 1] >= self.first_new
         if update.removed:
             to_new &= ~np.isin(numbers, update.removed).any(axis=1)
-        self.endpoints_to_new, self.numbers_to_new = self.changes.endpoints[to_new], numbers[to_new]
+        selected = np.flatnonzero(to_new)
+        self.endpoints_to_new, self.numbers_to_new = self.changes.endpoints[selected], numbers[selected]
         self.frontier = self.isolated_rows = NO_ROWS
+        self.requested = RequestedFrontier(None, 0, 0, 0)
         self.first_round_sources = NO_ROWS  # existing newcomers; for new vertices, see `_sample_from_new`
         self.refreshed: list[RowArray] = [NO_ROWS]  # the frontier of each round
         self.shortened = 0
@@ -70,9 +85,8 @@ class ShardBackend:
         numbers = self.graph.arrival[self.new_rows] - update.first_new
         wave, step = waves[numbers], steps[numbers]
         order = np.lexsort((step, wave))
-        cuts = np.searchsorted(wave[order], np.arange(1, count))
-        self.wave_rows = np.split(self.new_rows[order], cuts) if count else []
-        self.wave_steps = np.split(step[order], cuts) if count else []
+        bounds = np.searchsorted(wave[order], np.arange(count + 1))
+        self.wave_rows, self.wave_steps = split_at(self.new_rows[order], bounds), split_at(step[order], bounds)
 
     def _plan_pushes(self) -> None:
         """Determine the remote rows that new vertices here read, and the local rows that remote new vertices read."""
@@ -81,9 +95,9 @@ class ShardBackend:
         self.wave_cuts = np.cumsum([0, *(part.size for part in slots)])
         all_slots = np.concatenate([NO_ROWS, *slots])
         self.prefetched = PrefetchedHalo(self.store, all_slots, shards, self.graph.row_count)
-        from_new = (numbers[:, 0] >= self.first_new) & (endpoints[:, 1] < 0)
+        from_new = np.flatnonzero((numbers[:, 0] >= self.first_new) & (endpoints[:, 1] < 0))
         self.prefetched.set_arrival_numbers(-1 - endpoints[from_new, 1], numbers[from_new, 1])
-        rows, neighbors = self.endpoints_to_new[self.endpoints_to_new[:, 1] < 0].T
+        rows, neighbors = self.endpoints_to_new[np.flatnonzero(self.endpoints_to_new[:, 1] < 0)].T
         # Each pair of a row and a reading shard once, written like a row code.
         _, read_by, _ = shard_kernels.index_distinct(rows * shards + (-1 - neighbors) % shards)
         self.unpushed = split_rows(read_by, shards)  # for each shard, rows to push as soon as they are placed
@@ -97,7 +111,7 @@ class ShardBackend:
             self._push_placed()
             worker = self._worker
             with self.prefetched.mapped(slice(*self.wave_cuts[wave : wave + 2])):
-                for step_rows in np.split(rows, np.flatnonzero(np.diff(steps)) + 1):
+                for step_rows in split_at(rows, np.searchsorted(steps, np.arange(steps.max(initial=-1) + 2))):
                     worker.admit_wave(step_rows)
             self.shortened += worker.shortened
 
@@ -117,13 +131,18 @@ class ShardBackend:
     # ------------------------------------------------------------------ placement of existing vertices
 
     def place(self) -> None:
-        """Place existing vertices that gained a placed neighbor, frontier by frontier; most batches have none."""
+        """Place existing vertices that gained a placed neighbor, frontier by frontier.
+
+        Most batches have none. Therefore the changed endpoints are already sampled here, and their number is added up
+        in the same exchange.
+        """
         state = self._kernel_state
         self.touched = kernels.find_placement_candidates(state, self.changes.endpoints[:, 0].copy())
         self.newcomers = self.new_rows[state.placed[self.new_rows] == 1]
         frontier = self.touched[state.placed[self.touched] == 0]
-        existing_edges = np.count_nonzero(self.changes.later_numbers < self.first_new)  # counted on one shard each
-        size, self.events = self.mesh.sum(np.array([frontier.size, self.new_rows.size + existing_edges])).tolist()
+        existing_edges = int(np.count_nonzero(self.changes.later_numbers < self.first_new))  # counted on one shard each
+        self.frontier = self._sample_changed_endpoints()
+        size, self.events = self._request_frontier(frontier.size, self.new_rows.size + existing_edges)
         while size:
             frontier = self._place_frontier(frontier, first=not self.placed_existing)
             self.placed_existing, size = True, self.mesh.sum(frontier.size)
@@ -156,24 +175,39 @@ class ShardBackend:
     # ------------------------------------------------------------------ rounds of influence
 
     def sample_changed_endpoints(self) -> int:
-        """Sample changed endpoints on this shard; the shard of the other endpoint samples that one."""
-        changes = self.changes
-        shares = np.stack([changes.shares, np.zeros_like(changes.shares)], axis=1)
-        pairs = np.repeat(changes.endpoints[:, :1], 2, axis=1)
-        sampled = kernels.sample_changed_endpoints(self._kernel_state, pairs, changes.numbers, shares, self.context)
+        """Set the frontier to changed endpoints of this shard; the shard of the other endpoint samples that one."""
         influence.mark_seen(self.newcomers.copy(), self.store.seen, self.stamp)
         self.first_round_sources = self._existing_newcomers
-        self.frontier = self._mark_seen(sampled)
-        return self.mesh.sum(self.frontier.size)
+        if self.placed_existing:  # some of them are changed endpoints
+            self.frontier = self._sample_changed_endpoints()
+        self.frontier = self._mark_seen(self.frontier)
+        if self.placed_existing:
+            self._request_frontier()
+        return self.requested.size
+
+    def _sample_changed_endpoints(self) -> RowArray:
+        """Return a sample of the changed endpoints on this shard, each once, without those that have no edge left."""
+        changes = self.changes
+        selected = np.flatnonzero(np.maximum(*changes.numbers.T) < self.first_new)
+        shares = np.stack([changes.shares[selected], np.zeros(selected.size)], axis=1)
+        pairs, numbers = np.repeat(changes.endpoints[selected, :1], 2, axis=1), changes.numbers[selected]
+        sampled = kernels.sample_changed_endpoints(self._kernel_state, pairs, numbers, shares, self.context)
+        distinct: RowArray = shard_kernels.index_distinct(sampled)[1]
+        return distinct[self._links.degree[distinct] > 0]
 
     def count_events(self) -> int:
         """Return the number of events on all shards, which `place` has added up."""
         return max(self.events, 1)
 
     def refresh_frontier(self, limit: int, depth: int) -> int:
-        """Refresh the frontier of this shard."""
-        reads = int(kernels.count_neighbor_reads(self._links, self.frontier, limit))
-        halo, total_reads = self._fetch_halo(self.frontier, limit, depth + RESAMPLE, summand=reads)
+        """Refresh the frontier of this shard; send its requests again if some vertex reads a sample of neighbors."""
+        requested, total_reads = self.requested, self.requested.reads
+        if requested.halo is not None and requested.max_degree <= limit:
+            halo = requested.halo
+            self._fill_halo(halo, requested.rows)
+        else:
+            reads = int(kernels.count_neighbor_reads(self._links, self.frontier, limit))
+            halo, total_reads = self._fetch_halo(self.frontier, limit, depth + RESAMPLE, summand=reads)
         with halo.mapped():
             worker = self._worker
             worker.refresh(self.frontier, limit, depth)
@@ -182,21 +216,44 @@ class ShardBackend:
         self.refreshed.append(self.frontier)
         return total_reads
 
+    def _request_frontier(self, *counts: int) -> list[int]:
+        """Request the rows that a refresh of the frontier reads, provided that it reads all neighbors of each vertex.
+
+        Also adds up the size of the frontier over all shards, and other counts, which are returned: they need no
+        exchanges of their own this way.
+        """
+        degrees = self._links.degree[self.frontier]
+        max_degree, reads = int(degrees.max(initial=0)), int(degrees.sum())
+        rows = self.frontier if max_degree <= self.context.max_reads else NO_ROWS  # others read a sample, most likely
+        slots, _ = self._collect_slots(rows, UNLIMITED, 0, remote_only=True)
+        halo = Halo(self.store, slots, self.mesh.size, self.prefetched.end_row)
+        numbers = self.frontier.size, reads, *counts
+        received = self.mesh.exchange([(part, max_degree, numbers) for part in halo.requested])
+        requested, max_degrees, all_numbers = zip(*received, strict=True)
+        size, total_reads, *totals = map(sum, zip(*all_numbers, strict=True))
+        usable = halo if max(max_degrees) <= self.context.max_reads else None
+        self.requested = RequestedFrontier(usable, size, total_reads, max(max_degrees), requested)
+        self._count_requested(halo)
+        return totals
+
     def spread_influence(self, limit: int, depth: int) -> tuple[int, int]:
         """Send each shard the edges along which influence may reach it; it draws those along which it does.
 
         Influence of new vertices needs no messages: it is drawn from the edges that came with them.
         """
-        previous, reached = self.frontier, [NO_ROWS]
-        reads = int(kernels.count_neighbor_reads(self._links, previous, limit))
-        received = self.mesh.exchange([(part, reads) for part in self._influence_candidates(limit, depth)])
-        candidates = np.concatenate([part for part, _ in received])
-        if candidates.size:
-            reached.append(self._sample_candidates(candidates, depth))
+        reached, total_reads = [NO_ROWS], 0
+        if self.requested.size or self.placed_existing:  # otherwise no shard has a candidate
+            reads = int(kernels.count_neighbor_reads(self._links, self.frontier, limit))
+            received = self.mesh.exchange([(part, reads) for part in self._influence_candidates(limit, depth)])
+            candidates = np.concatenate([part for part, _ in received])
+            total_reads = sum(count for _, count in received)
+            if candidates.size:
+                reached.append(self._sample_candidates(candidates, depth))
         if depth == 1:
             reached.append(self._sample_from_new())
         self.frontier = self._mark_seen(np.concatenate(reached))
-        return self.mesh.sum(self.frontier.size), sum(count for _, count in received)
+        self._request_frontier()
+        return self.requested.size, total_reads
 
     def _influence_candidates(self, limit: int, depth: int) -> list[NDArray[Any]]:
         """Return the edges, grouped by the shard of the target, along which influence may spread in this round."""
@@ -209,7 +266,7 @@ class ShardBackend:
         codes, candidates = self.shard.slot_codes(slots), np.empty(slots.size, CANDIDATE)
         candidates["row"], candidates["weight"] = codes // shards, self._links.outgoing[slots]
         candidates["number"] = self.graph.arrival[sources]
-        sent = [candidates[positions] for positions in split_positions(codes % shards, shards)]
+        sent = [candidates[positions] for positions in split_positions(codes, shards)]
         self.first_round_sources = NO_ROWS
         self.shard.sent += sum(part.nbytes for shard, part in enumerate(sent) if shard != self.mesh.index)
         return sent
@@ -314,8 +371,16 @@ class ShardBackend:
         slots, _ = self._collect_slots(rows, limit, depth, remote_only=True)
         halo = Halo(self.store, slots, self.mesh.size, self.prefetched.end_row)
         requested, summands = zip(*self.mesh.exchange([(part, summand) for part in halo.requested]), strict=True)
+        self._count_requested(halo)
+        self._fill_halo(halo, requested, with_placed=with_placed)
+        return halo, sum(summands)
+
+    def _fill_halo(self, halo: Halo, requested: Sequence[RowArray], *, with_placed: bool = False) -> None:
+        """Send the rows that other shards have requested, and store those that this shard has requested."""
         packed = [pack_rows(self.store, part, with_placed=with_placed) for part in requested]
-        self.shard.sent += sum(part.nbytes for part in (*halo.requested, *packed))
+        self.shard.sent += sum(part.nbytes for part in packed)
         self.shard.needed += sum(part.size for part in requested) * self.store.vectors[:1].nbytes
         halo.receive(self.mesh.exchange(packed))
-        return halo, sum(summands)
+
+    def _count_requested(self, halo: Halo) -> None:
+        self.shard.sent += sum(part.nbytes for part in halo.requested)

@@ -205,7 +205,10 @@ class Engine(LocalReads):
         dim = self.store.vectors.shape[1]
         check_state(state, dim=dim, directed=adjacency.directed, rule=self.rule, aging=self.aging)
         self.graph = Graph.from_state(
-            strip_prefix("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
+            strip_prefix("graph_", state),
+            directed=adjacency.directed,
+            duplicates=adjacency.duplicates,
+            threads=self.graph.threads,
         )
         if self.aging is not None:
             self.aging.restore(strip_prefix("memory_", state))

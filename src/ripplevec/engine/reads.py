@@ -106,7 +106,7 @@ class EngineReads(EngineCounters):
 
     def copy_vectors(self, rows: RowArray) -> tuple[Any, Callable[[Any], NDArray[np.float32]]]:
         """Return a copy of the stored vectors of rows, and the function that converts it to served vectors."""
-        return self.read_rows(rows, "vectors"), self.rule.served_transform()
+        raise NotImplementedError
 
     def store_with(self, rows: RowArray) -> tuple[VectorStore, RowArray]:
         """Return a store that contains these rows, and their positions in it."""
@@ -314,6 +314,10 @@ class LocalReads(LocalRows, EngineReads):
         rows, cosines = search(target, query, min(count, max(len(self), 1)))
         found = rows[0] >= 0
         return rows[0][found], cosines[0][found]
+
+    def copy_vectors(self, rows: RowArray) -> tuple[Any, Callable[[Any], NDArray[np.float32]]]:
+        """Return a copy of the stored vectors of rows, and the function that converts it to served vectors."""
+        return self.store.copy_rows(rows), self.rule.served_transform()
 
     def store_with(self, rows: RowArray) -> tuple[VectorStore, RowArray]:
         """Return the store, which contains all rows."""

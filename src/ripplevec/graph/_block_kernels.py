@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ripplevec.util.numba_intrinsics import allocation_free
 
 MIN_SIZE_CLASS = 1  # the smallest block has 2**1 slots: enough to hold a free-list address
 NO_BLOCK = -1  # size class of a row without slots
@@ -53,7 +54,7 @@ def create_allocator() -> NDArray[np.int64]:
     return allocator
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def allocate_block(
     allocator: NDArray[np.int64], free_lists: int, top: int, cells: NDArray[np.int32], size_class: int
 ) -> int:
@@ -67,13 +68,13 @@ def allocate_block(
     return at
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def can_allocate(links: Links, size_class: int) -> bool:
     """Return whether a block of 2**size_class slots can be allocated without growing the arena."""
     return links.allocator[size_class] >= 0 or links.allocator[ARENA_TOP] + (1 << size_class) <= links.neighbor.size
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def free_block(
     allocator: NDArray[np.int64], free_lists: int, cells: NDArray[np.int32], at: int, size_class: int
 ) -> None:

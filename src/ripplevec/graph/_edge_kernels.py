@@ -11,7 +11,6 @@ are identical bit for bit.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import (
@@ -31,7 +30,7 @@ from ripplevec.graph._block_kernels import (
 )
 from ripplevec.graph._hub_kernels import ensure_index, free_index, insert_into_index
 from ripplevec.graph._query_kernels import find_edge_slots, find_slot
-from ripplevec.util.numba_intrinsics import prefetch
+from ripplevec.util.numba_intrinsics import allocation_free, prefetch
 
 ADD, REMOVE = 0, 1  # as in ripplevec.batch.Op
 OUT, IN = 0, 1  # direction of an edge as seen from one endpoint
@@ -44,8 +43,9 @@ MAX_WEIGHT = 3e38  # a sum of repeated weights is capped here, within the range 
 EXACT_SUM_DEGREE = 1 << (HUB_SIZE_CLASS - 1)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _move_slot(links: Links, old: int, new: int, directed: bool) -> None:
+@allocation_free(forceinline=True)
+def move_slot(links: Links, old: int, new: int, directed: bool) -> None:
+    """Copy a slot to another place."""
     links.neighbor[new] = links.neighbor[old]
     links.weight[new] = links.weight[old]
     if directed:
@@ -53,7 +53,7 @@ def _move_slot(links: Links, old: int, new: int, directed: bool) -> None:
         links.incoming[new] = links.incoming[old]
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _resize(links: Links, row: int, size_class: int, directed: bool) -> None:
     """Move the slots of a row to a block of another size class; NO_BLOCK only frees the block."""
     free_index(links, row)
@@ -61,7 +61,7 @@ def _resize(links: Links, row: int, size_class: int, directed: bool) -> None:
     if size_class != NO_BLOCK:
         at = allocate_block(links.allocator, 0, ARENA_TOP, links.neighbor, size_class)
         for i in range(degree):
-            _move_slot(links, old + i, at + i, directed)
+            move_slot(links, old + i, at + i, directed)
         links.begin[row] = at
     if old_size_class != NO_BLOCK:
         free_block(links.allocator, 0, links.neighbor, old, old_size_class)
@@ -69,7 +69,7 @@ def _resize(links: Links, row: int, size_class: int, directed: bool) -> None:
     links.allocator[MAX_SIZE_CLASS] = max(links.allocator[MAX_SIZE_CLASS], size_class)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _append(links: Links, row: int, neighbor: int, weight: float, direction: int, directed: bool) -> None:
     """Append a neighbor to the list of a row."""
     degree, size_class = links.degree[row], links.size_class[row]
@@ -91,7 +91,7 @@ def _append(links: Links, row: int, neighbor: int, weight: float, direction: int
         insert_into_index(links, row, neighbor, degree)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _recompute_strength(links: Links, row: int) -> None:
     """Sum the weights of a row in slot order: the strength it would have if its current edges had just been added."""
     total = 0.0
@@ -100,13 +100,13 @@ def _recompute_strength(links: Links, row: int) -> None:
     links.strength[row] = total
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _remove_slot(links: Links, row: int, slot: int, directed: bool) -> None:
     """Remove a slot from a list, keeping the order of the others; halve the block if three quarters are unused."""
     free_index(links, row)
     end = links.begin[row] + links.degree[row] - 1
     for at in range(slot, end):
-        _move_slot(links, at + 1, at, directed)
+        move_slot(links, at + 1, at, directed)
     degree = links.degree[row] - 1
     links.degree[row] = degree
     size_class = links.size_class[row]
@@ -117,7 +117,7 @@ def _remove_slot(links: Links, row: int, slot: int, directed: bool) -> None:
     _recompute_strength(links, row)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _recompute_in_strength(links: Links, row: int) -> None:
     """Sum the incoming weights of a row in slot order, so that additions and removals leave no rounding residue."""
     total = 0.0
@@ -126,7 +126,7 @@ def _recompute_in_strength(links: Links, row: int) -> None:
     links.in_strength[row] = total
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _set_slot_weight(links: Links, row: int, at: int, new: float, direction: int, directed: bool) -> float:
     """Set the weight of a slot (in one direction if directed); return the change of the slot's total weight."""
     before, total = links.weight[at], new
@@ -150,13 +150,13 @@ def _set_slot_weight(links: Links, row: int, at: int, new: float, direction: int
     return change
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _directed_weight(links: Links, at: int, direction: int) -> float:
     """Return the weight of a slot in one direction."""
     return links.outgoing[at] if direction == OUT else links.incoming[at]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _combine_weights(stored: float, weight: float, duplicate_policy: int) -> float:
     """Return the weight of a stored edge after it arrives again."""
     if stored > 0 and duplicate_policy == KEEP_FIRST:
@@ -166,7 +166,7 @@ def _combine_weights(stored: float, weight: float, duplicate_policy: int) -> flo
     return weight if duplicate_policy == REPLACE else float(np.float32(min(np.float64(stored) + weight, MAX_WEIGHT)))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _add_edge(links: Links, src: int, dst: int, weight: float, duplicate_policy: int, directed: bool) -> float:
     """Add an edge, or combine its weight with the stored one; return the change of weight between src and dst."""
     src_slot, dst_slot = find_edge_slots(links, src, dst)
@@ -185,8 +185,8 @@ def _add_edge(links: Links, src: int, dst: int, weight: float, duplicate_policy:
     return change
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _add_endpoint(
+@allocation_free(forceinline=True)
+def add_endpoint(
     links: Links, row: int, neighbor: int, weight: float, direction: int, duplicate_policy: int, directed: bool
 ) -> float:
     """Do the part of `_add_edge` that concerns one endpoint; the outgoing endpoint counts the edge."""
@@ -203,7 +203,7 @@ def _add_endpoint(
     return _set_slot_weight(links, row, at, new, direction, directed)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _remove_slot_direction(links: Links, row: int, at: int, direction: int, directed: bool) -> float:
     """Remove one direction of a slot, and the slot itself if the other direction is empty; return the weight change."""
     stored = _directed_weight(links, at, direction)
@@ -215,7 +215,7 @@ def _remove_slot_direction(links: Links, row: int, at: int, direction: int, dire
     return -np.float64(stored)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _remove_edge(links: Links, src: int, dst: int, directed: bool) -> float:
     """Remove an edge; return the change of weight between src and dst, 0 if there was no such edge."""
     src_slot, dst_slot = find_edge_slots(links, src, dst)
@@ -227,7 +227,7 @@ def _remove_edge(links: Links, src: int, dst: int, directed: bool) -> float:
     return change
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _remove_endpoint(links: Links, row: int, neighbor: int, direction: int, directed: bool) -> float:
     """Do the part of `_remove_edge` that concerns one endpoint."""
     at = find_slot(links, row, neighbor)
@@ -237,7 +237,7 @@ def _remove_endpoint(links: Links, row: int, neighbor: int, direction: int, dire
     return _remove_slot_direction(links, row, at, direction, directed)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _fits(links: Links, src: int, dst: int) -> bool:
     """Return whether the arenas have enough space for anything that adding one edge may allocate."""
     need = (4 << max(links.size_class[src], 0)) + (4 << max(links.size_class[dst], 0))
@@ -247,7 +247,7 @@ def _fits(links: Links, src: int, dst: int) -> bool:
     return not indexed or links.allocator[INDEX_ARENA_TOP] + need <= links.index_cells.size
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _prefetch_rows(links: Links, pairs: NDArray[np.int64], i: int, ends: int) -> None:
     """Prefetch memory for the operations after the i-th: first the rows of their endpoints, then their blocks."""
     if i + 16 < len(pairs):
@@ -260,7 +260,7 @@ def _prefetch_rows(links: Links, pairs: NDArray[np.int64], i: int, ends: int) ->
             prefetch(links.neighbor, links.begin[row] + links.degree[row], 0)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def apply_edges(
     links: Links,
     op: NDArray[np.int8],
@@ -300,7 +300,7 @@ def apply_edges(
     return op.size
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def apply_endpoints(
     links: Links,
     op: NDArray[np.int8],
@@ -327,7 +327,7 @@ def apply_endpoints(
         before = links.strength[row]
         if op[i] == ADD:
             ensure_index(links, row)
-            change = abs(_add_endpoint(links, row, neighbor, weight[i], direction[i], duplicate_policy, directed))
+            change = abs(add_endpoint(links, row, neighbor, weight[i], direction[i], duplicate_policy, directed))
         else:
             change = abs(_remove_endpoint(links, row, neighbor, direction[i], directed))
         if change > 0:
@@ -335,7 +335,7 @@ def apply_endpoints(
     return op.size
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def remove_neighbor(links: Links, row: int, neighbor: int, directed: bool) -> float:
     """Remove a neighbor from the list of a row; return the share of the row's strength that is lost."""
     slot = find_slot(links, row, neighbor)
@@ -346,7 +346,7 @@ def remove_neighbor(links: Links, row: int, neighbor: int, directed: bool) -> fl
     return lost
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def clear_row(links: Links, row: int, directed: bool) -> None:
     """Remove all edges of a row at its own end only; the caller updates the lists of the neighbors."""
     begin, degree = links.begin[row], links.degree[row]
@@ -361,7 +361,7 @@ def clear_row(links: Links, row: int, directed: bool) -> None:
     links.in_strength[row] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def remove_vertex(
     links: Links, row: int, neighbors: NDArray[np.int64], lost_share: NDArray[np.float64], directed: bool
 ) -> None:
@@ -373,7 +373,7 @@ def remove_vertex(
     clear_row(links, row, directed)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _scale_weight(weights: NDArray[np.float32], at: int, factor: float) -> bool:
     """Multiply a weight by a factor, but keep it at MIN_WEIGHT or more; return whether it was clamped. 0 stays 0."""
     if weights[at] == 0:
@@ -383,7 +383,7 @@ def _scale_weight(weights: NDArray[np.float32], at: int, factor: float) -> bool:
     return scaled < MIN_WEIGHT
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def scale_weights(links: Links, rows: int, factor: float, directed: bool) -> None:
     """Multiply all weights and strengths by a power of two: exact, except where a weight is clamped to MIN_WEIGHT."""
     for row in range(rows):

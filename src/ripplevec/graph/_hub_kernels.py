@@ -20,15 +20,16 @@ from ripplevec.graph._block_kernels import (
     allocate_block,
     free_block,
 )
+from ripplevec.util.numba_intrinsics import allocation_free
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _home_cell(neighbor: int, mask: int) -> Any:
     """Return the cell at which the search for a neighbor starts."""
     return np.int64((np.uint64(neighbor) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def insert_into_index(links: Links, row: int, neighbor: int, position: int) -> None:
     """Insert a neighbor and its position in the list into the index of a row."""
     base, mask = links.index_begin[row], (2 << links.size_class[row]) - 1
@@ -38,18 +39,25 @@ def insert_into_index(links: Links, row: int, neighbor: int, position: int) -> N
     links.index_cells[base + cell] = position + 1
 
 
-@njit(cache=True, nogil=True)
-def _build_index(links: Links, row: int) -> None:
-    """Allocate and fill the index of a row."""
-    size_class = links.size_class[row]
-    base = allocate_block(links.allocator, INDEX_FREE_LISTS, INDEX_ARENA_TOP, links.index_cells, size_class + 1)
-    links.index_cells[base : base + (2 << size_class)] = 0
-    links.index_begin[row] = base
+@allocation_free
+def fill_index(links: Links, row: int) -> None:
+    """Fill the newly allocated index of a row."""
+    base = links.index_begin[row]
+    links.index_cells[base : base + (2 << links.size_class[row])] = 0
     for i in range(links.degree[row]):
         insert_into_index(links, row, links.neighbor[links.begin[row] + i], i)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free
+def _build_index(links: Links, row: int) -> None:
+    """Allocate and fill the index of a row."""
+    links.index_begin[row] = allocate_block(
+        links.allocator, INDEX_FREE_LISTS, INDEX_ARENA_TOP, links.index_cells, links.size_class[row] + 1
+    )
+    fill_index(links, row)
+
+
+@allocation_free(forceinline=True)
 def free_index(links: Links, row: int) -> None:
     """Free the index of a row, if it has one."""
     if links.index_begin[row] != NO_INDEX:
@@ -59,7 +67,7 @@ def free_index(links: Links, row: int) -> None:
         links.index_begin[row] = NO_INDEX
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def find_in_index(links: Links, row: int, neighbor: int) -> int:
     """Return the slot of a neighbor from the index of a row, or -1 if it is not a neighbor."""
     base, mask, begin = links.index_begin[row], (2 << links.size_class[row]) - 1, links.begin[row]
@@ -72,7 +80,7 @@ def find_in_index(links: Links, row: int, neighbor: int) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def ensure_index(links: Links, row: int) -> None:
     """Build the index of a row if the row is a hub without one."""
     if links.size_class[row] >= HUB_SIZE_CLASS and links.index_begin[row] == NO_INDEX:

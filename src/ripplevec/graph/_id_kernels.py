@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ripplevec.util.numba_intrinsics import prefetch
+from ripplevec.util.numba_intrinsics import allocation_free, prefetch
 
 Ints: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -36,7 +36,7 @@ LIVE_COUNT, ROW_COUNT, FREE_HEAD, ARENA_USED, ARENA_GARBAGE = range(5)
 """Cells of `meta`: ids in the table, rows ever used, first free row (or -1), arena bytes used, bytes of removed ids."""
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def compute_tag(key: int, end: int, data: Bytes) -> Any:
     """Return the tag of an id, which tells most ids apart: the integer itself, or the FNV-1a hash of the bytes."""
     if end == INTEGER:
@@ -47,7 +47,7 @@ def compute_tag(key: int, end: int, data: Bytes) -> Any:
     return np.int64(value)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def home_slot(tag: int, mask: int) -> Any:
     """Return the slot at which the search for a tag starts (splitmix64, so that regular ids spread evenly)."""
     value = np.uint64(tag) + np.uint64(0x9E3779B97F4A7C15)
@@ -56,29 +56,32 @@ def home_slot(tag: int, mask: int) -> Any:
     return np.int64((value ^ (value >> np.uint64(31))) & np.uint64(mask))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> bool:
+@allocation_free(forceinline=True)
+def same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> bool:
     place = 0
     while place < size and arena[start + place] == data[key + place]:
         place += 1
     return place == size
 
 
-@njit(cache=True, nogil=True)
-def _preload_block(table: Table, tags: Ints, rows: Ints) -> None:
-    """Read the memory that a block of text searches will read, so that the cache misses overlap."""
+@allocation_free
+def _prefetch_block(table: Table, tags: Ints) -> None:
+    """Prefetch the memory that a block of text searches will read, so that the cache misses overlap."""
     slots, spans, arena, _ = table
     mask = len(slots) - 1
-    for i in range(len(rows)):
-        rows[i] = slots[home_slot(tags[i], mask), 1] >> 1
-    for i in range(len(rows)):
-        row = rows[i]
-        rows[i] = spans[row, 0] if row >= 0 and 0 <= spans[row, 0] < spans[row, 1] else 0
-    for i in range(len(rows)):
-        rows[i] = arena[rows[i]]
+    for tag in tags:
+        prefetch(slots, home_slot(tag, mask), 0)
+    for tag in tags:
+        row = slots[home_slot(tag, mask), 1] >> 1
+        if row >= 0:
+            prefetch(spans, row, 0)
+    for tag in tags:
+        row = slots[home_slot(tag, mask), 1] >> 1
+        if row >= 0 and 0 <= spans[row, 0] < spans[row, 1]:
+            prefetch(arena, spans[row, 0], 0)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
     """Fill in the rows of integers, in blocks: all slots of a block are prefetched before they are read."""
     mask = len(slots) - 1
@@ -96,14 +99,14 @@ def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
             rows[i] = ref >> 1
 
 
-@njit(cache=True, nogil=True)
-def _search(table: Table, ids: EncodedIds, tags: Ints, first: int, last: int, rows: Ints) -> None:
-    """Fill in the rows of a block of ids whose tags are known."""
+@allocation_free
+def _search(table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) -> None:
+    """Replace the tags of a block of ids, which are in `rows`, by their rows."""
     slots, spans, arena, _ = table
     keys, ends, data = ids
     mask = len(slots) - 1
     for i in range(first, last):
-        key, end, tag = keys[i], ends[i], tags[i - first]
+        key, end, tag = keys[i], ends[i], rows[i]
         kind = 0 if end == INTEGER else 1
         slot = home_slot(tag, mask)
         ref = slots[slot, 1]
@@ -112,28 +115,27 @@ def _search(table: Table, ids: EncodedIds, tags: Ints, first: int, last: int, ro
                 if kind == 0:
                     break
                 start, stop = spans[ref >> 1]
-                if stop - start == end - key and _same_bytes(arena, start, data, key, end - key):
+                if stop - start == end - key and same_bytes(arena, start, data, key, end - key):
                     break
             slot = (slot + 1) & mask
             ref = slots[slot, 1]
         rows[i] = ref >> 1
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def find_ids(table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) -> None:
     """Fill in the rows of ids `first` to `last`, -1 for each unknown id."""
     keys, ends, data = ids
     if len(ends) == 0:
         _search_integers(table[0], keys[first:last], rows[first:last])
         return
-    tags = np.empty(SEARCH_BLOCK, np.int64)
     for start in range(first, last, SEARCH_BLOCK):
         stop = min(start + SEARCH_BLOCK, last)
         for i in range(start, stop):
-            tags[i - start] = compute_tag(keys[i], ends[i], data)
+            rows[i] = compute_tag(keys[i], ends[i], data)
         if stop - start > 1:
-            _preload_block(table, tags, rows[start:stop])
-        _search(table, ids, tags, start, stop, rows)
+            _prefetch_block(table, rows[start:stop])
+        _search(table, ids, start, stop, rows)
 
 
 @njit(cache=True, nogil=True)
@@ -144,7 +146,7 @@ def find_id(table: Table, key: int, end: int, data: Bytes) -> Any:
     return rows[0]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _insert_slot(slots: Ints, row: int, key: int, end: int, data: Bytes) -> None:
     """Write a row into the first empty slot for its id."""
     mask = len(slots) - 1
@@ -156,7 +158,7 @@ def _insert_slot(slots: Ints, row: int, key: int, end: int, data: Bytes) -> None
     slots[slot, 1] = 2 * row + (0 if end == INTEGER else 1)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _add_id(table: Table, key: int, end: int, data: Bytes) -> Any:
     """Assign a row to an unknown id and return it, -1 if there is no room."""
     slots, spans, arena, meta = table
@@ -171,14 +173,15 @@ def _add_id(table: Table, key: int, end: int, data: Bytes) -> Any:
         meta[ROW_COUNT] += 1
     spans[row, 0] = key if end == INTEGER else used
     spans[row, 1] = INTEGER if end == INTEGER else used + size
-    arena[used : used + size] = data[key : key + size]
+    for i in range(size):
+        arena[used + i] = data[key + i]
     _insert_slot(slots, row, key, end, data)
     meta[ARENA_USED] += size
     meta[LIVE_COUNT] += 1
     return row
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def intern_id(table: Table, ids: EncodedIds, i: int, rows: Ints, added: Ints, new: int) -> int:
     """Assign a row to an id that was unknown when its block was searched; return the new number of added ids."""
     keys, ends, data = ids
@@ -191,8 +194,8 @@ def intern_id(table: Table, ids: EncodedIds, i: int, rows: Ints, added: Ints, ne
     return new
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _equals_previous(ids: EncodedIds, i: int) -> bool:
+@allocation_free(forceinline=True)
+def equals_previous(ids: EncodedIds, i: int) -> bool:
     """Return whether an id equals the one before it."""
     keys, ends, data = ids
     if len(ends) == 0:
@@ -200,10 +203,10 @@ def _equals_previous(ids: EncodedIds, i: int) -> bool:
     if ends[i] == INTEGER or ends[i - 1] == INTEGER:
         return keys[i] == keys[i - 1] and ends[i] == ends[i - 1]
     size = ends[i] - keys[i]
-    return ends[i - 1] - keys[i - 1] == size and _same_bytes(data, keys[i - 1], data, keys[i], size)
+    return ends[i - 1] - keys[i - 1] == size and same_bytes(data, keys[i - 1], data, keys[i], size)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def intern_ids(
     table: Table, src: EncodedIds, dst: EncodedIds, src_rows: Ints, dst_rows: Ints, added: Ints, done: tuple[int, int]
 ) -> Any:
@@ -219,7 +222,7 @@ def intern_ids(
         find_ids(table, dst, pairs, last, dst_rows)
         for i in range(pairs, last):
             if src_rows[i] < 0:
-                if i and _equals_previous(src, i):  # a new vertex usually arrives with several consecutive edges
+                if i and equals_previous(src, i):  # a new vertex usually arrives with several consecutive edges
                     src_rows[i] = src_rows[i - 1]
                 else:
                     new = intern_id(table, src, i, src_rows, added, new)
@@ -231,20 +234,20 @@ def intern_ids(
     return pairs, new
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _close_gap(slots: Ints, gap: int) -> None:
     """Empty a slot and move up the entries that were displaced past it, so that searches need no tombstones."""
     mask = len(slots) - 1
     slot = (gap + 1) & mask
     while slots[slot, 1] != EMPTY:
         if (slot - home_slot(slots[slot, 0], mask)) & mask >= (slot - gap) & mask:
-            slots[gap] = slots[slot]
+            slots[gap, 0], slots[gap, 1] = slots[slot]
             gap = slot
         slot = (slot + 1) & mask
     slots[gap, 1] = EMPTY
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def remove_rows(table: Table, rows: Ints) -> None:
     """Remove the ids of rows and put the rows on the free list, in order; rows without an id are skipped."""
     slots, spans, arena, meta = table
@@ -265,7 +268,7 @@ def remove_rows(table: Table, rows: Ints) -> None:
         meta[LIVE_COUNT] -= 1
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def rebuild_slots(table: Table) -> None:
     """Insert every row that has an id into empty slots."""
     slots, spans, arena, meta = table
@@ -275,7 +278,7 @@ def rebuild_slots(table: Table) -> None:
             _insert_slot(slots, row, key, end, arena)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def rehash_slots(old: Ints, slots: Ints) -> None:
     """Insert the entries of one slot array into another, empty one.
 

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import NO_INDEX, Links
 from ripplevec.graph._hub_kernels import find_in_index
+from ripplevec.util.numba_intrinsics import allocation_free
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def find_slot(links: Links, row: int, neighbor: int) -> int:
     """Return the slot of a neighbor in the list of a row, or -1 if it is not a neighbor."""
     if links.index_begin[row] != NO_INDEX:
@@ -22,7 +23,7 @@ def find_slot(links: Links, row: int, neighbor: int) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def has_edge(links: Links, src: int, dst: int, directed: bool) -> bool:
     """Return whether an edge exists (from src to dst if directed).
 
@@ -36,7 +37,7 @@ def has_edge(links: Links, src: int, dst: int, directed: bool) -> bool:
     return find_slot(links, src, dst) >= 0
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def has_edges(
     links: Links, src: NDArray[np.int64], dst: NDArray[np.int64], found: NDArray[np.bool_], directed: bool
 ) -> None:
@@ -45,7 +46,7 @@ def has_edges(
         found[i] = has_edge(links, src[i], dst[i], directed)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def find_edge_slots(links: Links, src: int, dst: int) -> tuple[int, int]:
     """Return the slots of an edge at both ends, or (-1, -1) if there is none; the shorter list is searched first."""
     if links.degree[src] <= links.degree[dst]:

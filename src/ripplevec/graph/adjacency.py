@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from ripplevec.batch import Op
 from ripplevec.errors import FormatError, RipplevecError, check_choice
 from ripplevec.graph import _block_kernels as blocks
 from ripplevec.graph import _edge_kernels as kernels
 from ripplevec.graph._block_kernels import Links
+from ripplevec.graph._bulk_edge_kernels import EdgeBatch, reserve_blocks
 from ripplevec.graph._hub_kernels import is_index_consistent
 from ripplevec.graph._query_kernels import has_edge, has_edges, is_bipartite
+from ripplevec.graph.bulk_edges import MAX_BULK_EDGES, BulkInsertion
 from ripplevec.util.growable_array import GrowableArray, next_capacity
 from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES
 
@@ -26,6 +29,7 @@ DUPLICATE_POLICIES = {"add": kernels.SUM, "ignore": kernels.KEEP_FIRST, "replace
 
 # Under decay an ignored duplicate still renews the edge: it counts once, with the weight of its latest arrival.
 DECAYING_DUPLICATE_POLICIES = DUPLICATE_POLICIES | {"ignore": kernels.KEEP_MAX}
+MIN_BULK_EDGES = 2_048  # a smaller batch is added faster edge by edge, also on one thread
 MAX_ROWS = 2**31 - 1  # slots store rows as int32
 SUM_TOLERANCE = 1e-6  # relative; ten times the rounding error of a sum of float32 weights
 _COMBINE: dict[int, Callable[[float, float], float]] = {
@@ -138,8 +142,15 @@ class Adjacency:
         self._vertices.grow(min(next_capacity(self.capacity, rows), MAX_ROWS))
         self._update_columns()
 
-    def apply(self, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Add and remove edges in order; return, per operation and endpoint, the share of its strength that changed."""
+    def apply(
+        self, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32], threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Add and remove edges in order; return, per operation and endpoint, the share of its strength that changed.
+
+        The result does not depend on the number of threads.
+        """
+        if MIN_BULK_EDGES <= op.size < MAX_BULK_EDGES and not (op == Op.REMOVE).any():
+            return self._add_in_bulk(op, pairs, weight, threads)
         changed_share = np.empty((op.size, 2))
         done = 0
         while True:
@@ -149,6 +160,18 @@ class Adjacency:
             if done == op.size:
                 return changed_share
             self._grow_arena()
+
+    def _add_in_bulk(
+        self, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32], threads: int
+    ) -> NDArray[np.float64]:
+        """Add the edges of a large batch without removals; see `apply`."""
+        batch = EdgeBatch(op, pairs, weight, np.zeros((op.size, 2)))
+        insertion = BulkInsertion(batch, self.capacity, self.duplicate_policy, self.directed, threads)
+        moves, done = insertion.plan(self.links), 0
+        while (done := reserve_blocks(self.links, moves, done)) < moves.rows.size:
+            self._grow_arena()
+        insertion.apply(self.links, moves)
+        return batch.changed_share
 
     def apply_endpoints(
         self, op: NDArray[np.int8], ends: NDArray[np.int64], weight: NDArray[np.float32], direction: NDArray[np.int8]

@@ -18,6 +18,7 @@ from ripplevec.graph.id_table import IdTable
 _NO_ROWS = np.empty(0, np.int64)
 _NO_PAIRS = np.empty((0, 2), np.int64)
 _SMALL_BATCH = 256
+MIN_EDGES_FOR_THREADS = 8_192  # for smaller batches, waking threads takes as long as they save
 _ADD_OPS, _UNIT_WEIGHTS = np.zeros(_SMALL_BATCH, np.int8), np.ones(_SMALL_BATCH, np.float32)
 
 
@@ -43,7 +44,8 @@ def merge_deltas(steps: Sequence[GraphDelta]) -> GraphDelta:
 class Graph:
     """A growing graph: vertex ids, their rows, their arrival numbers, and the edges between rows."""
 
-    def __init__(self, *, directed: bool = False, duplicates: str = "add") -> None:
+    def __init__(self, *, directed: bool = False, duplicates: str = "add", threads: int = 1) -> None:
+        self.threads = threads  # for large batches; does not change the result
         self.ids = IdTable()
         self.adjacency = Adjacency(directed=directed, duplicates=duplicates)
         self.next_arrival = 0
@@ -152,7 +154,7 @@ class Graph:
 
     def copy(self) -> Graph:
         """Return an independent copy."""
-        other = Graph(directed=self.adjacency.directed, duplicates=self.adjacency.duplicates)
+        other = Graph(directed=self.adjacency.directed, duplicates=self.adjacency.duplicates, threads=self.threads)
         other.ids, other.adjacency = self.ids.copy(), self.adjacency.copy()
         other.next_arrival, other.edges_expire, other._warned = self.next_arrival, self.edges_expire, self._warned
         return other
@@ -168,9 +170,9 @@ class Graph:
         return {**ids, **edges, "arrival": self.arrival[:rows].copy(), "next_arrival": np.array(self.next_arrival)}
 
     @classmethod
-    def from_state(cls, state: dict[str, NDArray[Any]], *, directed: bool, duplicates: str) -> Graph:
+    def from_state(cls, state: dict[str, NDArray[Any]], *, directed: bool, duplicates: str, threads: int = 1) -> Graph:
         """Restore a graph from its `state`."""
-        self = cls(directed=directed, duplicates=duplicates)
+        self = cls(directed=directed, duplicates=duplicates, threads=threads)
         self.ids = IdTable.from_state(strip_prefix("ids_", state))
         self.adjacency = Adjacency.from_packed(strip_prefix("edges_", state), directed=directed, duplicates=duplicates)
         self.adjacency.ensure_rows(self.ids.row_count)
@@ -235,7 +237,7 @@ class Graph:
     def _intern(self, src: IdColumn, dst: IdColumn) -> tuple[NDArray[np.int64], RowArray]:
         """Return the rows of both endpoints, adding vertices that are new, and the rows of the new vertices."""
         pairs = np.empty((len(src), 2), np.int64)
-        pairs[:, 0], pairs[:, 1], arrived = self.ids.intern(src, dst)
+        pairs[:, 0], pairs[:, 1], arrived = self.ids.intern(src, dst, self._threads_for(len(src)))
         self._assign_arrival_numbers(arrived)
         return pairs, arrived
 
@@ -250,8 +252,12 @@ class Graph:
     def _apply_rows(
         self, arrived: RowArray, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]
     ) -> GraphDelta:
-        changed_share = self.adjacency.apply(op, pairs, weight)
+        changed_share = self.adjacency.apply(op, pairs, weight, self._threads_for(op.size))
         return GraphDelta(arrived, pairs, self.arrival[pairs], changed_share, _NO_ROWS, [])
+
+    def _threads_for(self, edges: int) -> int:
+        """Return the number of threads for a batch of this size."""
+        return self.threads if edges >= MIN_EDGES_FOR_THREADS else 1
 
     def _remove_vertex(self, vertex: IdColumn) -> GraphDelta:
         """Remove the vertex of a column with one id, and its edges."""

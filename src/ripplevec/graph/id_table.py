@@ -25,7 +25,9 @@ from ripplevec.graph._id_kernels import (
     Ints,
     Table,
 )
+from ripplevec.graph.bulk_ids import UnknownIds, enter_ids
 
+MIN_BULK_PAIRS = 2_048  # a smaller batch is entered faster id by id, also on one thread
 _BIG_INTEGER_PREFIX = 0xFF  # this byte never occurs in UTF-8, so an integer encoded after it cannot be taken for text
 # Saved arrays and their types.
 _STATE = {"key": np.dtype(np.int64), "end": np.dtype(np.int64), "text": np.dtype(np.uint8), "free": np.dtype(np.int64)}
@@ -78,18 +80,30 @@ class IdTable:
         key, end, text = _encode_id(vertex)
         return int(kernels.find_id(self._table, key, end, _as_readonly(text, np.uint8)))
 
-    def intern(self, src: IdColumn, dst: IdColumn) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def intern(
+        self, src: IdColumn, dst: IdColumn, threads: int = 1
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the rows of both endpoints of edges, adding unknown ids, and the rows of the ids that were added.
 
-        Ids are added by first occurrence in the order src[0], dst[0], src[1], …
+        Ids are added by first occurrence in the order src[0], dst[0], src[1], … The result does not depend on the
+        number of threads.
         """
-        (src_rows, dst_rows), added = np.empty((2, len(src)), np.int64), np.empty(2 * len(src), np.int64)
-        arguments = encode_ids(src), encode_ids(dst), src_rows, dst_rows, added
+        rows, columns = np.empty((2, len(src)), np.int64), (encode_ids(src), encode_ids(dst))
+        if len(src) >= MIN_BULK_PAIRS:
+            return rows[0], rows[1], self._intern_in_bulk(*columns, rows, threads)
+        (src_rows, dst_rows), added = rows, np.empty(2 * len(src), np.int64)
+        arguments = *columns, src_rows, dst_rows, added
         pairs, new = kernels.intern_ids(self._table, *arguments, (0, 0))
         while pairs < len(src):
             self._make_room()
             pairs, new = kernels.intern_ids(self._table, *arguments, (pairs, new))
         return src_rows, dst_rows, added[:new].copy()
+
+    def _intern_in_bulk(self, src: EncodedIds, dst: EncodedIds, rows: Ints, threads: int) -> Ints:
+        """Fill in the rows of a large batch, adding unknown ids; return the rows of the ids that were added."""
+        unknown = UnknownIds.find(self._table, src, dst, rows, threads)
+        self._make_room_for(unknown.new_ids, unknown.new_bytes)
+        return enter_ids(self._table, src, dst, rows, unknown, threads)
 
     def intern_one(self, vertex: Id) -> tuple[int, bool]:
         """Return the row of an id, adding it if it is unknown, and whether it was added."""
@@ -165,6 +179,20 @@ class IdTable:
             kernels.rehash_slots(slots, self._table[0])
         else:
             self._table = (self._table[0], spans, _with_length(arena, 2 * len(arena)), meta)
+
+    def _make_room_for(self, count: int, size: int) -> None:
+        """Make room for `count` new ids with `size` bytes, as `_make_room` would on the way."""
+        slots, spans, arena, meta = self._table
+        free = meta[ROW_COUNT] - meta[LIVE_COUNT]
+        rows = int(meta[ROW_COUNT] + max(0, count - free))
+        if rows > len(spans):
+            self._table = _create_table(spans, arena, meta, rows=rows)
+            kernels.rehash_slots(slots, self._table[0])
+        length = len(arena)
+        while meta[ARENA_USED] + size > length:
+            length *= 2
+        if length > len(arena):
+            self._table = (*self._table[:2], _with_length(arena, length), meta)
 
     def _compact(self) -> None:
         """Rewrite the arena without the bytes of removed ids."""

@@ -11,12 +11,12 @@ from numba import int64, njit, uint64
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
-from ripplevec.util.numba_intrinsics import prefetch
+from ripplevec.util.numba_intrinsics import allocation_free, prefetch
 
 PREFETCHED_NEIGHBORS = 16  # per upcoming row; the loads of a longer list overlap without prefetching
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def mix(word: int) -> int:
     """Mix a 64-bit word bijectively so that every input bit affects every output bit (splitmix64 finalizer)."""
     word = uint64(word) + uint64(0x9E3779B97F4A7C15)
@@ -25,7 +25,7 @@ def mix(word: int) -> int:
     return word ^ (word >> uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def derive_key(seed: int, sequence: int, draw_round: int) -> int:
     """Derive the key that all draws of one round of one batch share."""
     return mix(mix(mix(uint64(seed)) ^ uint64(sequence)) ^ uint64(draw_round))
@@ -36,25 +36,25 @@ def draw_key(seed: int, sequence: int, draw_round: int) -> np.uint64:
     return np.uint64(derive_key(seed, sequence, draw_round))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def random_word(key: int, u: int, v: int) -> int:
     """Return 64 random bits for the pair (u, v) under a key; u and v are arrival numbers."""
     return mix(mix(key ^ uint64(u)) ^ uint64(v))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def draw_uniform(key: int, u: int, v: int) -> float:
     """Return a uniform number in [0, 1) for the pair (u, v) under a key."""
     return (random_word(key, u, v) >> uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def sample_slot(key: int, u: int, i: int, count: int) -> int:
     """Return the i-th element of a sample, with replacement, of the slots 0 … count−1 of vertex u."""
     return int64(random_word(key, u, i) % uint64(count))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def prefetch_neighbors(links: Links, rows: NDArray[np.int64], i: int) -> None:
     """Prefetch the neighbor lists of the rows after the i-th, and then the vertex records of these neighbors."""
     if i + 8 < rows.size:
@@ -65,7 +65,7 @@ def prefetch_neighbors(links: Links, rows: NDArray[np.int64], i: int) -> None:
             prefetch(links.begin, links.neighbor[slot], 0)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def spread_round(
     links: Links,
     arrival: NDArray[np.int64],
@@ -98,7 +98,7 @@ def spread_round(
     return found
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def draw_edges(
     key: int,
     targets: NDArray[np.int64],
@@ -112,7 +112,7 @@ def draw_edges(
         drawn[i] = draw_uniform(key, targets[i], sources[i]) * in_strength[i] < outgoing[i]
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def mark_seen(reached: NDArray[np.int64], seen: NDArray[np.int64], stamp: int) -> int:
     """Mark rows as seen and move the first occurrence of each new row to the front; return the number of new rows."""
     count = 0

@@ -19,6 +19,7 @@ from ripplevec.graph._edge_kernels import apply_edges
 from ripplevec.graph._id_kernels import ARENA_USED, ROW_COUNT, EncodedIds, Table, find_ids, intern_id
 from ripplevec.rules._gather_kernels import KernelState
 from ripplevec.rules._kernels import BatchContext, apply_batch
+from ripplevec.util.numba_intrinsics import allocation_free
 
 
 @structref.register
@@ -53,7 +54,7 @@ def make_arrival_context(
     return ArrivalContext(table, state, seen, batch_context, duplicate_policy, directed)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _edges_fit(links: Links, rows: NDArray[np.int64]) -> bool:
     """Return whether the arenas have room for edges from the first row to the others, as `apply_edges` requires."""
     slots, index_cells, widest = 0, 0, 0
@@ -77,7 +78,7 @@ def _edges_fit(links: Links, rows: NDArray[np.int64]) -> bool:
     )
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def _has_room(table: Table, ids: EncodedIds, state: KernelState, rows: NDArray[np.int64]) -> bool:
     """Return whether ids, rows and edges of an arrival fit into the allocated arrays in the worst case."""
     _, spans, arena, meta = table

@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
 from ripplevec.influence._kernels import sample_slot
-from ripplevec.util.numba_intrinsics import as_float, prefetch, store_float
+from ripplevec.util.numba_intrinsics import allocation_free, as_float, prefetch, store_float
 from ripplevec.views._kernels import RefreshCoefficients
 
 PREFETCHED_VECTORS = 12  # neighbors of the next row whose vectors are prefetched; hardware handles longer lists
@@ -29,7 +28,7 @@ class KernelState(NamedTuple):
     coefficients: RefreshCoefficients
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def prefetch_rows(state: KernelState, rows: NDArray[np.int64], i: int, with_arrival: bool) -> None:
     """Prefetch the data of the rows after the i-th: list positions, neighbors, and the neighbors' vectors.
 
@@ -51,7 +50,7 @@ def prefetch_rows(state: KernelState, rows: NDArray[np.int64], i: int, with_arri
             prefetch(vectors, other, 0)  # only the first cache line; the hardware prefetcher fetches the rest
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def _add_slots(state: KernelState, begin: int, end: int, total: NDArray[np.float32]) -> tuple[float, float]:
     """Add a·x over slots begin … end−1 to `total`, in order; return Σa and Σa²."""
     links, vectors = state.links, state.vectors
@@ -78,7 +77,7 @@ def _add_slots(state: KernelState, begin: int, end: int, total: NDArray[np.float
     return sum_a, sum_aa
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def gather(state: KernelState, row: int, limit: int, key: int, total: NDArray[np.float32]) -> tuple[float, float]:
     """Write Σ a·x over all neighbors to `total`; return Σa and Σa².
 
@@ -104,7 +103,7 @@ def gather(state: KernelState, row: int, limit: int, key: int, total: NDArray[np
     return sum_a, sum_aa
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@allocation_free(forceinline=True)
 def gather_placed(state: KernelState, row: int, before: int, total: NDArray[np.float32]) -> tuple[float, float]:
     """Write Σ a·x over placed neighbors with arrival number below `before` to `total`; return Σa and Σa²."""
     links = state.links
@@ -123,7 +122,7 @@ def gather_placed(state: KernelState, row: int, before: int, total: NDArray[np.f
     return sum_a, sum_aa
 
 
-@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+@allocation_free(forceinline=True, error_model="numpy")
 def local_step(
     coefficients: RefreshCoefficients, total: NDArray[np.float32], sum_a: float, sum_aa: float, out: NDArray[np.float32]
 ) -> int:
@@ -151,7 +150,14 @@ def local_step(
     return shortened
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@allocation_free(forceinline=True, error_model="numpy")
+def _step_in_double(total: float, center: float, mu: float, over: float, r: float) -> float:
+    """Return one entry of `local_step`, in double precision."""
+    m = np.float64(mu)
+    return float((np.float64(total) - center) * over * (m * (1.0 + r) / (m * m + r)))
+
+
+@allocation_free(error_model="numpy")
 def _shorten_part(
     coefficients: RefreshCoefficients,
     g: int,
@@ -169,15 +175,14 @@ def _shorten_part(
     mu, center = coefficients.per_column[0], coefficients.per_column[1]
     over, r = 1.0 / ((sum_a + tau) * top), ridge * sum_aa / (sum_a * sum_a)
     first, last = coefficients.bounds[g], coefficients.bounds[g + 1]
-    values = np.empty(last - first)
     squared = 0.0
     for j in range(first, last):
-        m = np.float64(mu[j])
-        values[j - first] = (np.float64(total[j]) - center[j]) * over * (m * (1.0 + r) / (m * m + r))
-        squared += values[j - first] * values[j - first]
+        value = _step_in_double(total[j], center[j], mu[j], over, r)
+        squared += value * value
     if squared <= bound * bound:
         return 0
     scale = bound / np.sqrt(squared) if np.isfinite(squared) else 0.0
     for j in range(first, last):
-        store_float(out, j, np.float32(values[j - first] * scale) if scale > 0.0 else np.float32(0.0))
+        value = _step_in_double(total[j], center[j], mu[j], over, r) * scale
+        store_float(out, j, np.float32(value) if scale > 0.0 else np.float32(0.0))
     return 1

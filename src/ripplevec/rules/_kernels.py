@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ripplevec.graph._block_kernels import Links
 from ripplevec.influence._kernels import derive_key, draw_uniform, mark_seen, prefetch_neighbors, spread_round
 from ripplevec.rules._gather_kernels import KernelState, gather, gather_placed, local_step, prefetch_rows
-from ripplevec.util.numba_intrinsics import as_float, prefetch
+from ripplevec.util.numba_intrinsics import allocation_free, as_float, prefetch
 
 UNLIMITED = 1 << 62
 RESAMPLE = 1 << 20  # added to the round, so that sampling neighbors to read uses other draws than testing them
@@ -72,7 +72,7 @@ def compute_refresh(state: KernelState, rows: NDArray[np.int64], limit: int, key
     return shortened
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def write_rows(state: KernelState, rows: NDArray[np.int64], values: NDArray[np.float32]) -> None:
     """Write refreshed values to their rows and mark them as placed."""
     for i in range(rows.size):
@@ -222,7 +222,7 @@ def sample_changed_endpoints(
     return found[:kept]
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def count_events(arrived: NDArray[np.int64], arrival_numbers: NDArray[np.int64], first_new: int) -> int:
     """Count arrivals and changed edges between existing vertices; the read limit of a batch is proportional to it."""
     events = arrived.size
@@ -232,7 +232,7 @@ def count_events(arrived: NDArray[np.int64], arrival_numbers: NDArray[np.int64],
     return max(events, 1)
 
 
-@njit(cache=True, nogil=True)
+@allocation_free
 def count_neighbor_reads(links: Links, rows: NDArray[np.int64], limit: int) -> int:
     """Count the neighbors that are read if each row reads at most `limit` of them."""
     reads = 0

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import Graph, GraphDelta
 from ripplevec.util.growable_array import GrowableArray
+from ripplevec.util.parallel import for_each_block
+
+COPIED_ROWS_PER_TASK = 4_096
 
 
 class Lineage:
@@ -70,6 +73,16 @@ class VectorStore:
         other.vectors[: graph.row_count] = self.vectors[: graph.row_count]
         other.lineage = self.lineage
         return other
+
+    def copy_rows(self, rows: RowArray) -> NDArray[Any]:
+        """Return a copy of the vectors of rows, made on the threads of the graph."""
+        copied = np.empty((rows.size, self._dim), self._dtype)
+
+        def copy_part(first: int, last: int) -> None:
+            np.take(self.vectors, rows[first:last], axis=0, out=copied[first:last], mode="clip")  # "raise" is slower
+
+        for_each_block(copy_part, rows.size, size=COPIED_ROWS_PER_TASK, threads=self.graph.threads)
+        return copied
 
     @property
     def placed(self) -> NDArray[np.uint8]:

@@ -20,6 +20,7 @@ from ripplevec.durability.session_model import ModelFactory, SessionModel
 from ripplevec.durability.snapshot import SnapshotStore
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
+from ripplevec.graph.graph import MIN_EDGES_FOR_THREADS
 from ripplevec.io.registry import dead_letters_to
 from ripplevec.service.batch_writer import BatchWriter
 from ripplevec.service.change_feed import ChangeFeed, EncodedChangeFeed
@@ -353,7 +354,9 @@ def warm_up(model: Embedder) -> None:
     trial = SessionModel(**model.get_params() | {"start_size": _WARM_UP_VERTICES // 2})
     trial.engine.anchor_lag = 1e-9  # one event
     edges = [(vertex, (vertex + step) % _WARM_UP_VERTICES) for vertex in range(_WARM_UP_VERTICES) for step in (1, 2, 5)]
-    trial.apply_batch(Batch.of([f"v{src}" for src, _ in edges], [f"v{dst}" for _, dst in edges]))
+    src, dst = [f"v{src}" for src, _ in edges], [f"v{dst}" for _, dst in edges]
+    for copies in (1, 1 + MIN_EDGES_FOR_THREADS // len(edges)):  # large batches have kernels of their own
+        trial.apply_batch(Batch.of(src * copies, dst * copies))
     for number in range(_WARM_UP_ARRIVALS):  # enough growth to make an anchor due
         trial.apply_batch(Batch.of([f"new{number}", f"new{number}"], ["v0", f"v{number + 1}"]))
     trial.apply_batch(Batch.of(["new0"], ["v0"], op=[Op.REMOVE]))

@@ -1,4 +1,4 @@
-"""Half-precision numbers and memory prefetching for Numba kernels.
+"""Compilation without reference counts, half-precision numbers, and memory prefetching for Numba kernels.
 
 Kernels get half-precision arrays as raw bits (uint16), and all other arrays unchanged. One kernel serves both: it reads
 a cell with `as_float` and writes it with `store_float`. Kernels that do not use these two get rows from `widen_half`.
@@ -6,17 +6,26 @@ a cell with `as_float` and writes it with `store_float`. Kernels that do not use
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 CACHE_LINE_BYTES = 64  # unit of transfer between memory and cache
 MAX_HALF = 65504.0  # largest half-precision number; larger values are clamped to it
+
+allocation_free = partial(njit, cache=True, nogil=True, _nrt=False)
+"""Decorator of kernels that create no array, and call only such kernels: compiled without reference counts.
+
+Numba counts the references to every array that a kernel receives or slices. The counters are atomic, and a kernel gets
+a dozen arrays at a time, so counting can take ten times as long as the work. A kernel with this decorator that creates
+an array does not compile.
+"""
 
 
 def widen_half(rows: NDArray[Any]) -> NDArray[Any]:

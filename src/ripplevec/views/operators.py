@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from math import ceil
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,24 @@ COLUMN_GROUP = 16  # columns that stay together: one cache line of float32
 MAX_ENTRY = 2.0**16  # upper bound of a valid entry: row lengths are bounded (see `views/coordinates.py`)
 
 Matrix = NDArray[Any]
+
+
+class SpectrumEstimate(NamedTuple):
+    """Estimated spectrum of an operator. An eigenvalue lies outside the bounds only in rare cases."""
+
+    low: float
+    high: float
+    values: NDArray[np.float64]  # representative eigenvalues, largest first
+    shares: NDArray[np.float64]  # share of all eigenvalues that each of them represents
+
+    def quantile(self, share: float) -> float:
+        """Return the eigenvalue above which this share of all eigenvalues lies, rounded down to a representative."""
+        position = int(np.searchsorted(np.cumsum(self.shares), share))
+        return float(self.values[min(position, self.values.size - 1)])
+
+
+UNKNOWN_SPECTRUM = SpectrumEstimate(-1.0, 1.0, np.zeros(1), np.ones(1))
+"""For graphs that are too small for an estimate."""
 
 
 class Operator:
@@ -189,12 +207,14 @@ class Operator:
         return -1.0 if self.tau * self.active_count < self.total_strength else self.spectrum_bounds()[0]
 
     def spectrum_bounds(self) -> tuple[float, float]:
-        """Return bounds of the spectrum without the trivial eigenvalue, estimated by a few Lanczos steps.
+        """Return bounds of the spectrum without the trivial eigenvalue; see `estimate_spectrum`."""
+        estimate = self.estimate_spectrum()
+        return estimate.low, estimate.high
 
-        An eigenvalue lies outside them only in rare cases.
-        """
+    def estimate_spectrum(self) -> SpectrumEstimate:
+        """Estimate the spectrum without the trivial eigenvalue by a few Lanczos steps from a random vector."""
         if self.active_count < LANCZOS_STEPS + 2:
-            return -1.0, 1.0
+            return UNKNOWN_SPECTRUM
         root = np.sqrt(self.row_weights)
         inverse = self.to_device(np.divide(1.0, root, out=np.zeros_like(root), where=self.active))
         root, vector = self.to_device(root), self.make_noise(0, 1, np.float64)[:, 0]
@@ -210,7 +230,7 @@ class Operator:
             if beta < 1e-12:
                 break
             off_diagonal.append(beta)
-        return lanczos_bounds(diagonal, off_diagonal, beta)
+        return spectrum_from_lanczos(diagonal, off_diagonal, beta)
 
     def sum_weighted(self, source: Matrix, tau: float) -> NDArray[np.float64]:
         """Return Σ (d+τ) x per column, for a given τ (0 for the center)."""
@@ -268,11 +288,16 @@ def make_operator(device: str, adjacency: AdjacencyLike, rows: int, tau: float, 
     return GpuOperator(adjacency, rows, tau, threads)
 
 
-def lanczos_bounds(diagonal: list[float], off_diagonal: list[float], beta: float) -> tuple[float, float]:
-    """Return bounds within [−1, 1] of a spectrum from Lanczos coefficients: extreme Ritz values ± their residuals."""
+def spectrum_from_lanczos(diagonal: list[float], off_diagonal: list[float], beta: float) -> SpectrumEstimate:
+    """Return the estimate that Lanczos coefficients give; the bounds are the extreme Ritz values ± their residuals.
+
+    The squared first components of the Ritz vectors are the weights of a Gauss quadrature of the spectral density that
+    the start vector samples. For a random vector, these are the shares of all eigenvalues.
+    """
     values, vectors = eigh_tridiagonal(diagonal, off_diagonal[: len(diagonal) - 1])
     residuals = beta * np.abs(vectors[-1])
-    return float(max(values[0] - residuals[0], -1.0)), float(min(values[-1] + residuals[-1], 1.0))
+    low, high = float(max(values[0] - residuals[0], -1.0)), float(min(values[-1] + residuals[-1], 1.0))
+    return SpectrumEstimate(low, high, values[::-1], np.square(vectors[0, ::-1]))
 
 
 def weighted_cross_products(

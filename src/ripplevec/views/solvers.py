@@ -95,6 +95,12 @@ def apply_chebyshev_filter(operator: Operator, block: NDArray[Any], low: float, 
             columns[:] = current
 
 
+def largest_filter_degree(low: float, high: float, top: float, amplification: float, limit: int) -> int:
+    """Return the largest filter degree, up to a limit, with at most this amplification at the top of the spectrum."""
+    position = (2 * top - high - low) / (high - low)  # of the top, when [low, high] is mapped to [−1, 1]
+    return min(limit, max(1, int(np.arccosh(amplification) / np.arccosh(max(position, 1 + 1e-9)))))
+
+
 def rayleigh_ritz(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64]:
     """Return the Ritz values of W on the span of a block, largest first; replace the block by the Ritz vectors.
 
@@ -109,6 +115,18 @@ def rayleigh_ritz(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64
     transform[:, : values.size] = fix_signs(vectors)
     operator.transform_columns(block, transform)
     return np.concatenate([values, np.zeros(columns - values.size)])
+
+
+def normalize_columns(operator: Operator, block: NDArray[Any], seed: int) -> None:
+    """Prepare a block for the filter, in place: normalize its columns, and fill empty ones with noise."""
+    operator.deflate(block)
+    norms = operator.column_norms(block)
+    empty = norms <= 1e-6 * max(norms.max(initial=0.0), 1e-300)
+    if empty.any():
+        block[:, np.flatnonzero(empty)] = operator.make_noise(seed, int(empty.sum()), block.dtype)
+        operator.deflate(block)
+        norms = operator.column_norms(block)
+    operator.scale_columns(block, np.maximum(norms, np.finfo(block.dtype).tiny), np.divide)
 
 
 def fix_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -137,7 +155,8 @@ def _iterate_subspace(
     high, previous = FIRST_CUTOFF_RATIO * top, 0.0
     for iteration in range(MAX_PASSES):
         high = max(high, MIN_CUTOFF_RATIO * abs(top))
-        apply_chebyshev_filter(operator, block, low, high, _filter_degree(low, high, top))
+        degree = largest_filter_degree(low, high, top, MAX_AMPLIFICATION, MAX_FILTER_DEGREE)
+        apply_chebyshev_filter(operator, block, low, high, degree)
         operator.deflate(block)
         values = rayleigh_ritz(operator, block)
         total, high = float(values[:columns].sum()), float(values[-1])
@@ -147,12 +166,6 @@ def _iterate_subspace(
             break
         previous = total
     return values[:columns], block[:, :columns].copy()
-
-
-def _filter_degree(low: float, high: float, top: float) -> int:
-    """Return the largest filter degree whose amplification at the top of the spectrum float32 can represent."""
-    position = (2 * top - high - low) / (high - low)  # of the top, when [low, high] is mapped to [−1, 1]
-    return min(MAX_FILTER_DEGREE, max(1, int(np.arccosh(MAX_AMPLIFICATION) / np.arccosh(max(position, 1 + 1e-9)))))
 
 
 def _project_operator(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64]:

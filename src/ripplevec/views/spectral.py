@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.views.base import MIN_EIGENVALUE, Basis, Progress
 from ripplevec.views.graph_stats import DENSE_MEAN_DEGREE, GraphStats
+from ripplevec.views.large_start import is_large, solve_large
 from ripplevec.views.operators import DEVICES, AdjacencyLike, Operator, make_operator
-from ripplevec.views.solvers import apply_chebyshev_filter, rayleigh_ritz, solve_leading_eigenpairs
+from ripplevec.views.solvers import apply_chebyshev_filter, normalize_columns, rayleigh_ritz, solve_leading_eigenpairs
 
 MAX_EIGENVALUE_RATIO, MAX_POWER = 0.999, 64.0  # bounds for flat spectra, where no reasonable power gives the tail
 MIN_TAIL = 1e-3  # lower bound of tail_per_degree · mean degree
@@ -109,10 +110,12 @@ class SpectralView:
     ) -> Basis:
         """Embed a graph from scratch: leading eigenvectors to solver tolerance, zero columns if the graph has fewer.
 
-        Above 400 vertices, the tolerance is on the change of the eigenvalue sum.
+        Above 400 vertices, the tolerance is on the change of the eigenvalue sum. On large graphs (see
+        `views/large_start.py`) it is looser, and a start costs a few anchors.
         """
         operator = self._make_operator(adjacency, rows, threads)
-        mu, vectors = solve_leading_eigenpairs(operator, columns, progress)
+        solve = solve_large if is_large(operator, columns) else solve_leading_eigenpairs
+        mu, vectors = solve(operator, columns, progress)
         return self._make_basis(operator, vectors, mu)
 
     def anchor(
@@ -136,7 +139,7 @@ class SpectralView:
         ritz, min_passes = (_project_rows(operator, rows, seed), OTHER_VIEW_PASSES) if mu is None else (mu, 1)
         for iteration in range(MAX_ANCHOR_PASSES):
             high = max(float(ritz.min()), MIN_CUTOFF)
-            _normalize_block(operator, rows, seed + iteration)
+            normalize_columns(operator, rows, seed + iteration)
             apply_chebyshev_filter(operator, rows, low, high, self.degree)
             operator.deflate(rows)
             ritz = rayleigh_ritz(operator, rows)
@@ -209,17 +212,5 @@ def _sum_positive(values: NDArray[np.float64]) -> float:
 
 def _project_rows(operator: Operator, block: NDArray[Any], seed: int) -> NDArray[np.float64]:
     """Turn rows of other views into Ritz vectors of this operator, in place; return the Ritz values."""
-    _normalize_block(operator, block, seed)
+    normalize_columns(operator, block, seed)
     return rayleigh_ritz(operator, block)
-
-
-def _normalize_block(operator: Operator, block: NDArray[Any], seed: int) -> None:
-    """Prepare a block for the filter, in place: normalize its columns, and fill empty ones with noise."""
-    operator.deflate(block)
-    norms = operator.column_norms(block)
-    empty = norms <= 1e-6 * max(norms.max(initial=0.0), 1e-300)
-    if empty.any():
-        block[:, np.flatnonzero(empty)] = operator.make_noise(seed, int(empty.sum()), block.dtype)
-        operator.deflate(block)
-        norms = operator.column_norms(block)
-    operator.scale_columns(block, np.maximum(norms, np.finfo(block.dtype).tiny), np.divide)
