@@ -17,6 +17,7 @@ from typing import Any
 from _crash_sources import BATCH_SIZE
 
 from ripplevec import Batch
+from ripplevec.cluster.sharded_embedder import IN_PROCESS, Sharded
 from ripplevec.durability.journal import Journal
 from ripplevec.durability.session import JournalEntry, Session
 from ripplevec.durability.session_model import SessionModel
@@ -30,6 +31,12 @@ from ripplevec.util import checked_directory
 
 PARAMETERS: dict[str, Any] = {"dim": 8, "start_size": 20, "anchor_growth": 0.1}
 SESSION: dict[str, Any] = {**PARAMETERS, "anchor_lag": 0.05, "snapshot_every": 4 * BATCH_SIZE, "threads": 1}
+
+
+def use_shards(shards: int) -> None:
+    """Keep the model on shards, without anchors: only then it has the same bits as the reference on one machine."""
+    SESSION.update(model=Sharded(shards, IN_PROCESS), anchor_growth=0, anchor_lag=0)
+
 
 MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # owner, function, before or after the call, last call to kill at
     "before a commit": (Journal, Journal.append.__name__, "before", 6),

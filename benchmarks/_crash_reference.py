@@ -39,11 +39,14 @@ class Reference:
         os.waitpid(self._child, 0)
 
 
+NOT_PARAMETERS = ("anchor_lag", "snapshot_every", "model")
+
+
 class _Replay:
     """Replay of one stream, up to the last batch requested."""
 
     def __init__(self, seed: int, batches: int) -> None:
-        parameters = {name: value for name, value in SESSION.items() if name not in ("anchor_lag", "snapshot_every")}
+        parameters = {name: value for name, value in SESSION.items() if name not in NOT_PARAMETERS}
         self.stream = seed, batches
         self._rows = generate_events(batches * BATCH_SIZE, seed)
         self._model = create_model(build_metadata(parameters, SESSION["anchor_lag"]), threads=1)

@@ -61,7 +61,7 @@ def time_batches(model: Embedder, vertices: int) -> dict[str, float]:
 def read_clocks(model: Embedder) -> NDArray[np.float64]:
     """Return the clock of this machine, and the processor time of this process and of the shards."""
     shards = 0.0
-    if isinstance(model, ShardedEmbedder):
+    if isinstance(model, ShardedEmbedder) and model._actors is not None:
         shards = sum(ray.get([actor.__ray_call__.remote(read_process_time) for actor in model._actors.handles]))
     return np.array([time.perf_counter(), time.process_time(), shards])
 

@@ -30,7 +30,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from _crash_process import MOMENTS, Report, kill_self_at, process_stream, silence_warnings, start_process, warm_up
+from _crash_process import (
+    MOMENTS,
+    Report,
+    kill_self_at,
+    process_stream,
+    silence_warnings,
+    start_process,
+    use_shards,
+    warm_up,
+)
 from _crash_record import Record, StreamResult
 from _crash_reference import Reference
 from _crash_sources import BATCH_SIZE, KINDS, generate_events, prepare_source, running_brokers
@@ -196,8 +205,11 @@ def main() -> None:
     parser.add_argument("--sources", default=",".join(KINDS), help="kinds of sources, separated by commas")
     parser.add_argument("--batches", type=int, default=200, help="batches per stream")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first stream in a new record")
+    parser.add_argument("--shards", type=int, help="number of shards, in the killed process; without anchors")
     parser.add_argument("--json", type=Path, help="record file; an existing one is continued")
     options = parser.parse_args()
+    if options.shards:
+        use_shards(options.shards)
     silence_warnings()
     record = Record(options.json, options.seed)
     run_streams(record, tuple(options.sources.split(",")), options.kills, options.batches)

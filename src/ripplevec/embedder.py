@@ -970,7 +970,7 @@ class Embedder:
     def __getstate__(self) -> dict[str, Any]:
         """Return parameters and arrays, for copying and pickling."""
         with self._lock.exclude_writers():
-            return {"parameters": self._active_parameters.to_json(), "arrays": self._engine.state()}
+            return {"parameters": self._active_parameters.to_json(), "arrays": dict(self._engine.state())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the model that `__getstate__` returned."""
@@ -1039,8 +1039,9 @@ class Embedder:
             self._replace_attributes(_engine=readable)
             result = update(engine)
             self._replace_attributes(_engine=engine)
-        except BaseException:  # `before` is as it was: the update ran on a copy, or was undone
+        except BaseException as error:  # `before` is as it was, unless there was no copy
             self._replace_attributes(_engine=before)
+            self._disable_if_incomplete(before, error)
             raise
         return result
 

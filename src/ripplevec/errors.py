@@ -142,6 +142,10 @@ class StateError(RipplevecError):
     """
 
 
+class LostStateError(StateError):
+    """A part of a model is gone with the process or the machine that stored it."""
+
+
 class MissingExtraError(RipplevecError, ImportError):
     """A feature needs an optional dependency that is not installed. Also an `ImportError`.
 

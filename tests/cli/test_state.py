@@ -10,12 +10,19 @@ import pytest
 from typer.testing import CliRunner
 
 from ripplevec.cli.main import ExitCode, app, run
+from ripplevec.cluster.sharded_embedder import IN_PROCESS, Sharded
 from ripplevec.durability.session import Session
+from ripplevec.durability.session_model import ModelFactory, SessionModel
+
+
+@pytest.fixture(params=[None, 2], ids=["one machine", "shards"])
+def model(request: pytest.FixtureRequest) -> ModelFactory:
+    return SessionModel if request.param is None else Sharded(request.param, IN_PROCESS)
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> str:
-    with Session(tmp_path / "state", dim=3, start_size=6) as session:
+def directory(tmp_path: Path, model: ModelFactory) -> str:
+    with Session(tmp_path / "state", model=model, dim=3, start_size=6) as session:
         for number in range(8):
             session.apply([(number, number + 1), (number, number + 3)], source="s", position=number)
         session.snapshot()
@@ -65,7 +72,7 @@ def test_compact_drops_old_batches_and_keeps_digest(directory: str) -> None:
     assert json.loads(invoke("verify", "--json", directory))["digest"] == digest
 
 
-def test_cut_discards_batches_after_damage(directory: str, capsys: Any) -> None:
+def test_cut_discards_batches_after_damage(directory: str, model: ModelFactory, capsys: Any) -> None:
     assert json.loads(invoke("cut", "--json", directory)) == {"last": 12, "lost": 0, "notes": []}
     damage(directory, "UPDATE batches SET payload = x'00' WHERE sequence = 10")
     with pytest.raises(SystemExit) as exit_:
@@ -73,13 +80,15 @@ def test_cut_discards_batches_after_damage(directory: str, capsys: Any) -> None:
     assert exit_.value.code == ExitCode.BAD_INPUT
     assert f"ripplevec state cut {directory}" in capsys.readouterr().err
     assert "discarded 3 batches; the last one is batch 9" in invoke("cut", directory)
-    with Session(directory) as session:
+    with Session(directory, model=model) as session:
         assert (session.model.sequence, session.position("s")) == (9, 8)
 
 
 @pytest.mark.parametrize("command", ["verify", "compact", "cut"])
-def test_command_on_directory_in_use_exits_with_bad_input(directory: str, command: str, capsys: Any) -> None:
-    with Session(directory), pytest.raises(SystemExit) as exit_:
+def test_command_on_directory_in_use_exits_with_bad_input(
+    directory: str, model: ModelFactory, command: str, capsys: Any
+) -> None:
+    with Session(directory, model=model), pytest.raises(SystemExit) as exit_:
         run(["state", command, directory])
     assert exit_.value.code == ExitCode.BAD_INPUT
     assert "in use by process" in capsys.readouterr().err

@@ -71,6 +71,12 @@ def new_cluster() -> Callable[..., ClusterEngine]:
 
 
 @pytest.fixture(scope="session")
+def new_pair() -> type[GraphPair]:
+    """Return the class `GraphPair`."""
+    return GraphPair
+
+
+@pytest.fixture(scope="session")
 def graph_pair() -> Callable[..., GraphPair]:
     """Return `random_pair`."""
     return random_pair
@@ -110,15 +116,16 @@ class Stream:
         self.vertices: list[int] = []
         self.edges: list[tuple[int, int]] = []
 
-    def batch(self, operations: list[tuple[Op, int, int, float]]) -> Batch:
-        """Return these operations as a batch.
+    def batch(self, operations: list[tuple[Op, int, int, float]], times: list[float] | None = None) -> Batch:
+        """Return these operations as a batch, at these times in turn.
 
         Removals select among the vertices or edges that exist by then; without any, they are left out.
         """
         rows = [row for operation in operations if (row := self._resolve(*operation)) is not None]
         op, src, dst, weight = zip(*rows, strict=True) if rows else ((), (), (), ())
         ids = [[self.to_id(number) for number in column] for column in (src, dst)]
-        return Batch.of(*ids, weight=np.array(weight, np.float64), op=np.array(op, np.int8))
+        time = None if times is None else np.resize(np.array(times, np.float64), len(rows))
+        return Batch.of(*ids, weight=np.array(weight, np.float64), op=np.array(op, np.int8), time=time)
 
     def _resolve(self, op: Op, src: int, dst: int, weight: float) -> tuple[Op, int, int, float] | None:
         if op == Op.REMOVE:

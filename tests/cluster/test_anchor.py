@@ -105,6 +105,35 @@ def test_anchors_with_removals_occur_in_the_same_batches(new_cluster: Any, stora
     assert single._engine.anchors == cluster.anchors >= 2
 
 
+@pytest.mark.parametrize("expire_after", [None, 20.0])
+def test_anchors_with_aging_edges_match_single_machine(new_cluster: Any, expire_after: float | None) -> None:
+    edges = DATA.edges[np.random.default_rng(1).permutation(len(DATA.edges))]
+    parameters: dict[str, Any] = {"half_life": 3.0, "expire_after": expire_after, "anchor_growth": 0.2}
+    single, cluster = start_both(new_cluster, 3, edges[:500], **parameters)
+    for number, first in enumerate(range(500, 900, 80)):
+        new = edges[first : first + 80]
+        batch = Batch.of(new[:, 0], new[:, 1], time=np.full(len(new), 15.0 * number))
+        assert single._engine.apply(batch).anchored == cluster.apply(batch).anchored
+        assert max_difference(single, cluster) < 1e-4
+        assert single._engine.counters() == cluster.counters()
+    assert single._engine.anchors == cluster.anchors >= 2
+
+
+@pytest.mark.parametrize("odd_cycle", [False, True])
+def test_bipartite_graph_that_becomes_dense_is_detected_on_shards(new_cluster: Any, odd_cycle: bool) -> None:
+    rng = np.random.default_rng(0)
+    edges = np.stack([rng.integers(0, 100, 2_000), rng.integers(100, 200, 2_000)], axis=1)
+    single, cluster = start_both(new_cluster, 3, edges[:300], dim=6)
+    batch = Batch.from_any(np.concatenate([edges[300:], [[3, 7]]]) if odd_cycle else edges[300:])
+    single._engine.apply(batch)
+    cluster.apply(batch)
+    single.anchor()
+    cluster.anchor()
+    stats = single._engine.rule.graph_stats
+    assert (cluster.rule.graph_stats, stats.bipartite) == (stats, not odd_cycle)
+    assert len(cluster.rule.coordinates.parts) == len(single._engine.rule.coordinates.parts)
+
+
 @pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3])
 def test_anchor_returns_rows_moved_beyond_threshold(new_cluster: Any, threshold: float) -> None:
     cluster = new_cluster(3, dim=6, change_threshold=threshold)

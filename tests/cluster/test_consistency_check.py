@@ -50,7 +50,7 @@ def test_check_with_damaged_shard_raises(grown_models: Any, fault: str) -> None:
 
 def test_check_with_wrong_driver_count_raises(grown_models: Any) -> None:
     _, sharded = grown_models()
-    for name in ("_edges", "_vertices"):
+    for name in ("edges", "vertices"):
         setattr(sharded.engine, name, getattr(sharded.engine, name) + 1)
         with pytest.raises(RipplevecError, match="driver and shards count different"):
             sharded.check()

@@ -166,14 +166,16 @@ def test_digest_fetches_rows_in_small_blocks(grown_models: Any, monkeypatch: pyt
     expected, engine = single.digest(), sharded.engine
     monkeypatch.setattr(digest, "HASH_BLOCK_ROWS", 7)
     assert single.digest() == expected
-    block_sizes: list[int] = []
-    monkeypatch.setattr(
-        type(engine),
-        "row_values",
-        lambda self, rows, attribute: block_sizes.append(rows.size) or self.read_rows(rows, attribute),
-    )
+    sizes: dict[str, list[int]] = {}
+
+    def read_rows(self: Any, rows: Any, attribute: str) -> Any:
+        sizes.setdefault(attribute, []).append(rows.size)
+        return original(self, rows, attribute)
+
+    original = type(engine).read_rows
+    monkeypatch.setattr(type(engine), "read_rows", read_rows)
     assert sharded.digest() == expected
-    assert max(block_sizes) == 7
+    assert max(sizes["vectors"]) == max(sizes["placed"]) == 7
 
 
 def test_scatter_parts_puts_entries_at_their_positions() -> None:
@@ -188,7 +190,7 @@ def test_read_edges_and_read_rows_match_single_machine(grown_models: Any, shards
     ids = np.random.default_rng(0).permutation(single.ids_of(single.rows_by_arrival()))
     single_rows, sharded_rows = single.rows_of(ids), sharded.rows_of(ids)
     links, slots = single.graph.adjacency.links, single.graph.adjacency.slots(single_rows)
-    assert sharded.ids_of(sharded.read_edges(sharded_rows, "code")) == single.ids_of(
+    assert sharded.ids_of(sharded.read_edges(sharded_rows, "neighbor")) == single.ids_of(
         links.neighbor[slots].astype(np.int64)
     )
     for attribute in ("weight", "outgoing", "incoming"):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ripplevec.batch import Batch, Op
+from ripplevec.embedder import Embedder
+from ripplevec.errors import RipplevecError
 from ripplevec.graph import adjacency
 from ripplevec.rules import batch_step
 
@@ -88,6 +92,101 @@ def test_model_without_start_matches_single_machine(
     compare_streams(
         new_models, stream_of(kind, options.get("directed", False)), changes_equal, shards, None, then, **options
     )
+
+
+times = st.lists(st.one_of(st.just(math.nan), st.integers(0, 60).map(float)), min_size=1, max_size=7)
+
+
+@settings(max_examples=60)
+@given(
+    shards=st.integers(1, 4),
+    first=starts,
+    then=st.lists(st.tuples(st.lists(operations, max_size=25), times), min_size=1, max_size=5),
+    options=parameters,
+    half_life=st.sampled_from([None, 0.5, 10.0]),
+    expire_after=st.sampled_from([None, 8.0, 30.0]),
+)
+def test_aging_edges_match_single_machine(
+    new_models: Any,
+    stream_of: Any,
+    changes_equal: Any,
+    shards: int,
+    first: Operations,
+    then: list[tuple[Operations, list[float]]],
+    options: Any,
+    half_life: float | None,
+    expire_after: float | None,
+) -> None:
+    """Weights decay by many half-lives, so that they are rescaled; edges expire, also of removed vertices."""
+    models = new_models(shards, **options, half_life=half_life, expire_after=expire_after)
+    single, sharded = models
+    stream = stream_of("int", options["directed"])
+    for model in models:
+        model.fit(stream.batch(first, [0.0, 5.0]))
+    assert single.digest() == sharded.digest()
+    for operations, clock in then:
+        batch = stream.batch(operations, clock)
+        results = [outcome(model, batch) for model in models]
+        assert results[0] == results[1] if isinstance(results[0], str) else changes_equal(*results)
+        assert single.digest() == sharded.digest()
+        sharded.check()
+    assert single.diagnostics() | {"bytes": 0} == approximately(sharded.diagnostics() | {"bytes": 0})
+    for vertex in single.ids[:3]:
+        assert single.neighbors(vertex) == sharded.neighbors(vertex)
+        assert np.array_equal(single.preview([vertex, vertex]), sharded.preview([vertex, vertex]))
+    restored = new_models(shards, **options, half_life=half_life, expire_after=expire_after)[1]
+    restored.engine.restore(sharded.engine.state())
+    more = stream.batch([(Op.ADD, 1, 2, 1.0), (Op.ADD, 30, 2, 1.0)], [70.0])
+    for model in (*models, restored):
+        model.partial_fit(more)
+    assert single.digest() == sharded.digest() == restored.digest()
+
+
+def outcome(model: Embedder, batch: Batch) -> Any:
+    """Return the changes of a batch, or the error: a stream may remove an edge of a vertex whose edge has expired."""
+    try:
+        return model.partial_fit(batch)
+    except RipplevecError as error:
+        return str(error)
+
+
+def approximately(report: dict[str, Any]) -> dict[str, Any]:
+    return report | {"orthogonality_error": pytest.approx(report["orthogonality_error"], rel=1e-4, abs=1e-7)}
+
+
+@settings(max_examples=40)
+@given(
+    shards=st.integers(1, 4),
+    kind=st.sampled_from(["int", "mixed"]),
+    first=st.one_of(st.none(), starts),
+    then=batches,
+    directed=st.booleans(),
+    depth=st.sampled_from([1, 2, None]),
+    on_empty=st.sampled_from(["neighbors", "zero", "resample"]),
+    reuse=st.booleans(),
+)
+def test_rule_paper_matches_single_machine(
+    new_models: Any,
+    stream_of: Any,
+    changes_equal: Any,
+    shards: int,
+    kind: str,
+    first: Operations | None,
+    then: list[Operations],
+    directed: bool,
+    depth: int | None,
+    on_empty: str,
+    reuse: bool,
+) -> None:
+    stream = stream_of(kind, directed)
+    options = {
+        "directed": directed,
+        "depth": depth,
+        "on_empty": on_empty,
+        "reuse_influence": reuse and depth is not None,
+    }
+    start = None if first is None else stream.batch(first)
+    compare_streams(new_models, stream, changes_equal, shards, start, then, rule="paper", **options)
 
 
 @settings(max_examples=15)

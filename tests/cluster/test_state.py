@@ -21,7 +21,16 @@ NEXT = [
 
 
 @pytest.mark.parametrize("shards", [1, 3, 5])
-@pytest.mark.parametrize("parameters", [{}, {"directed": True}, {"storage": "float16", "duplicates": "replace"}])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"directed": True},
+        {"storage": "float16", "duplicates": "replace"},
+        {"half_life": 3.0, "expire_after": 9.0},
+        {"rule": "paper", "depth": 2, "reuse_influence": True},
+    ],
+)
 def test_restored_model_continues_bit_for_bit(
     new_models: Any, grown_models: Any, changes_equal: Any, shards: int, parameters: dict[str, Any]
 ) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ripplevec.batch import Batch
-from ripplevec.cluster.state_arrays import gather_state, lazy_state, saved_shard_count, split_state
+from ripplevec.cluster.state_arrays import lazy_state, saved_shard_count, split_state
 from ripplevec.errors import FormatError
 from ripplevec.util.checked_directory import read_arrays, write_arrays
 
@@ -19,7 +19,7 @@ def test_lazy_state_equals_state_and_fetches_each_shard_once(
     grown_models: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = grown_models(3)[1]._engine
-    state, fetched = gather_state(engine), 0
+    state, fetched = dict(lazy_state(engine)), 0
     get = engine.transport.get
 
     def count_fetched(results: Sequence[Any]) -> list[Any]:
@@ -36,7 +36,7 @@ def test_lazy_state_equals_state_and_fetches_each_shard_once(
 
 def test_lazy_state_returns_arrays_by_name(grown_models: Any) -> None:
     engine = grown_models(3)[1]._engine
-    lazy, state = lazy_state(engine), gather_state(engine)
+    lazy, state = lazy_state(engine), dict(lazy_state(engine))
     assert len(lazy) == len(state)
     for name in ("shard2_vectors", "shards", "shard0_placed", "counters"):
         assert np.array_equal(lazy[name], state[name])
@@ -47,7 +47,7 @@ def test_lazy_state_returns_arrays_by_name(grown_models: Any) -> None:
 
 def test_lazy_state_is_unaffected_by_later_batches(grown_models: Any) -> None:
     model = grown_models(3)[1]
-    state, lazy = gather_state(model._engine), lazy_state(model._engine)
+    state, lazy = dict(lazy_state(model._engine)), lazy_state(model._engine)
     model.partial_fit([("new", name) for name in model.ids[:20]])
     assert all(np.array_equal(array, state[name]) for name, array in lazy.items())
 
@@ -64,7 +64,7 @@ def test_lazy_state_written_to_disk_restores_model(grown_models: Any, tmp_path: 
 
 
 def test_split_state_with_wrong_shard_count_raises(grown_models: Any) -> None:
-    state = gather_state(grown_models(3)[1]._engine)
+    state = dict(lazy_state(grown_models(3)[1]._engine))
     assert saved_shard_count(state) == len(split_state(state, 3)) == 3
     with pytest.raises(FormatError, match="expected 3 as in the saved model, got 2"):
         split_state(state, 2)
@@ -77,7 +77,7 @@ def test_restore_of_tampered_state_is_refused(new_cluster: Any, directed: bool) 
     random = np.random.default_rng(5)
     engine = new_cluster(3, directed=directed)
     engine.apply(Batch.from_any(random.integers(0, 40, (120, 2))))
-    state = gather_state(engine)
+    state = dict(lazy_state(engine))
     sharded = new_cluster(3, directed=directed)
     sharded.restore(state)
     assert sharded.digest() == engine.digest()

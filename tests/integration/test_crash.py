@@ -37,6 +37,11 @@ def test_crash_twenty_kills_cause_no_faults(tmp_path: Path) -> None:
     assert record["openings_from_a_snapshot"] > 0
 
 
+def test_crash_kills_of_a_session_on_shards_cause_no_faults(tmp_path: Path) -> None:
+    record = run_crash_test(tmp_path, kills=4, sources="calls", batches=40, shards=2)
+    assert (record["faults"], record["kills"]) == ([], 4)
+
+
 def test_crash_existing_record_is_continued_with_next_seed(tmp_path: Path) -> None:
     first = run_crash_test(tmp_path, kills=3, sources="calls", batches=60, seed=7)
     record = run_crash_test(tmp_path, kills=2, sources="calls", batches=60)

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from ripplevec.cluster.sharded_embedder import IN_PROCESS
 from ripplevec.service.server import Server
 from ripplevec.service.settings import Settings
 
@@ -76,11 +77,12 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Service]]:
         service.stop()
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """One service with a small graph for all tests of a module."""
+@pytest.fixture(scope="module", params=[None, 2], ids=["one machine", "shards"])
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One service with a small graph for all tests of a module: its model in one place, then on shards."""
     state = tmp_path_factory.mktemp("service") / "state"
-    running = start_service(Settings(state=state, port=0, parameters={"dim": 8, "threads": 1}))
+    shards = {} if request.param is None else {"shards": request.param, "ray_address": IN_PROCESS}
+    running = start_service(Settings(state=state, port=0, parameters={"dim": 8, "threads": 1}, **shards))
     ring = [[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)]
     assert running.edges(*ring).status_code == 200
     yield running

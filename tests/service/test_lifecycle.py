@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +12,12 @@ from typing import Any
 import pytest
 
 from ripplevec.batch import Batch
+from ripplevec.cluster.mesh import ShardLostError
+from ripplevec.cluster.sharded_embedder import IN_PROCESS
+from ripplevec.cluster.transport import LocalTransport
 from ripplevec.durability.session import Session
 from ripplevec.durability.session_model import build_metadata, create_model
+from ripplevec.embedder import Embedder
 from ripplevec.errors import FormatError, InvalidValueError
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.graph.graph import MIN_EDGES_FOR_THREADS
@@ -136,3 +141,38 @@ def test_warm_up_adopts_a_background_anchor(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(background_anchor.BackgroundAnchor, "prepare", record_and_prepare)
     warm_up(create_model(build_metadata({"dim": 8}, None), threads=1))
     assert prepared
+
+
+def test_service_on_shards_recovers_lost_shards(start: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write succeeds and is applied once; reads succeed, or get status 503 and succeed when they are repeated."""
+    service, to_lose = start(shards=2, ray_address=IN_PROCESS), set[str]()
+
+    def lose_once(name: str) -> None:
+        function = getattr(LocalTransport, name)
+
+        def wrapped(self: LocalTransport, method: str, *columns: Any, **constants: Any) -> Any:
+            if method in to_lose:
+                to_lose.remove(method)
+                raise ShardLostError("gone")
+            return function(self, method, *columns, **constants)
+
+        monkeypatch.setattr(LocalTransport, name, wrapped)
+
+    lose_once("run")
+    lose_once("call")
+    ring = [[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2)]
+    assert service.edges(*ring).status_code == 200
+    to_lose.add("apply_batch")
+    assert service.edges(["new", "r1"], ["new", "r2"], key="once").json()["sequence"] == 2
+    assert service.edges(["new", "r1"], ["new", "r2"], key="once").json()["sequence"] == 2
+    for method, path in (("read_row", "/v1/vertices/new"), ("search_nearest", "/v1/vertices/new/nearest?k=3")):
+        to_lose.add(method)
+        deadline = time.monotonic() + 60
+        while (response := service.http.get(path)).status_code == 503 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert (response.status_code, to_lose) == (200, set())
+    assert service.runtime.session.recoveries == 3
+    single = Embedder(dim=8, threads=1)
+    for batch in ([tuple(edge) for edge in ring], [("new", "r1"), ("new", "r2")]):
+        single.partial_fit(batch)
+    assert service.digest() == single.digest()

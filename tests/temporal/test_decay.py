@@ -41,13 +41,13 @@ def test_rescale_after_many_half_lives_halves_everything() -> None:
     adjacency.ensure_rows(2)
     adjacency.apply(np.zeros(1, np.int8), np.array([[0, 1]]), np.ones(1, np.float32))
     decay.stored_weights(None, np.zeros(1), np.ones(1, bool))
-    decay.rescale(2 * RESCALE_HALF_LIVES - 0.1, adjacency)
+    adjacency.scale_weights(decay.rescale(2 * RESCALE_HALF_LIVES - 0.1))
     assert (decay.halvings, adjacency.links.strength[0]) == (0, 1.0)
-    decay.rescale(2 * RESCALE_HALF_LIVES + 1, adjacency)
+    adjacency.scale_weights(decay.rescale(2 * RESCALE_HALF_LIVES + 1))
     assert (decay.halvings, adjacency.links.strength[0]) == (RESCALE_HALF_LIVES, 0.5**RESCALE_HALF_LIVES)
     assert (decay.unit_sum, decay.unit_square_sum) == (0.5**RESCALE_HALF_LIVES, 0.25**RESCALE_HALF_LIVES)
     assert decay.stored_unit(np.array([2 * RESCALE_HALF_LIVES + 1])) == pytest.approx(np.sqrt(2))
-    decay.rescale(1e300, adjacency)
+    adjacency.scale_weights(decay.rescale(1e300))
     assert adjacency.links.strength[0] == decay.unit_sum == MIN_WEIGHT
     assert decay.stored_unit(np.array([1e300]))[0] < 2
 
@@ -58,7 +58,7 @@ def test_rescale_any_time_keeps_unit_in_range(times: list[float]) -> None:
     """Includes times so large that consecutive floats are more than 1 apart."""
     decay, adjacency = Decay(1.0), Adjacency()
     for now in sorted(10.0**time for time in times):
-        decay.rescale(now, adjacency)
+        adjacency.scale_weights(decay.rescale(now))
         assert 1 <= decay.stored_unit(np.array([now]))[0] < 2.0**RESCALE_HALF_LIVES
 
 

@@ -28,10 +28,11 @@ def test_pop_expired_many_edges_returns_oldest_first() -> None:
     for part in np.array_split(np.arange(count), 7):
         record(window, pairs[part], times[part])
     assert len(window) == count > MIN_CAPACITY
-    ends, numbers = window.pop_expired(now=2 * EXPIRY_CHUNK + 10.0)
+    ends, numbers, latest = window.pop_expired(now=2 * EXPIRY_CHUNK + 10.0)
     order = np.argsort(times)[: 2 * EXPIRY_CHUNK]
     assert np.array_equal(numbers, pairs[order])
     assert np.array_equal(ends, numbers + 1000)
+    assert np.array_equal(latest, np.sort(times)[: 2 * EXPIRY_CHUNK])
     assert len(window) == EXPIRY_CHUNK
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,8 +13,14 @@ from ripplevec.cli.options import Json
 
 if TYPE_CHECKING:
     from ripplevec.durability.directory_lock import DirectoryLock
+    from ripplevec.durability.session_model import ModelFactory
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Session directory.")]
+
+RayAddress = Annotated[
+    str | None,
+    typer.Option(help="Ray cluster for a state on shards: auto, or an address. By default they run in this process."),
+]
 
 state = typer.Typer(no_args_is_help=True, help="Inspect, verify or compact a session directory, or cut off damage.")
 
@@ -39,12 +46,12 @@ def inspect(directory: Directory, json: Json = False) -> None:
 
 
 @state.command()
-def verify(directory: Directory, json: Json = False) -> None:
+def verify(directory: Directory, ray_address: RayAddress = None, json: Json = False) -> None:
     """Check every checksum, and that replaying the batches reproduces every snapshot. Exit status 3 on faults."""
     from ripplevec.durability.maintenance import verify_directory
 
     with _lock_directory(directory):
-        result = verify_directory(directory)
+        result = verify_directory(directory, lambda metadata: _choose_factory(metadata, ray_address))
     if json:
         print_json(result)
     else:
@@ -57,13 +64,13 @@ def verify(directory: Directory, json: Json = False) -> None:
 
 
 @state.command()
-def compact(directory: Directory, json: Json = False) -> None:
+def compact(directory: Directory, ray_address: RayAddress = None, json: Json = False) -> None:
     """Write a snapshot, drop the batches that are no longer needed, and free their space."""
     from ripplevec.durability.maintenance import inspect_directory
     from ripplevec.durability.session import Session
 
     before = inspect_directory(directory)
-    with Session(directory) as session:
+    with Session(directory, model=_choose_factory(before, ray_address)) as session:
         session.snapshot()
         session.compact()
     after = inspect_directory(directory)
@@ -73,7 +80,7 @@ def compact(directory: Directory, json: Json = False) -> None:
 
 
 @state.command()
-def cut(directory: Directory, json: Json = False) -> None:
+def cut(directory: Directory, ray_address: RayAddress = None, json: Json = False) -> None:
     """Discard the first damaged batch and all later ones, if there is no backup. Damaged files are kept.
 
     If the journal itself is missing or empty, everything is discarded: the snapshots are renamed.
@@ -81,10 +88,21 @@ def cut(directory: Directory, json: Json = False) -> None:
     from ripplevec.durability.maintenance import truncate_state
 
     with _lock_directory(directory):
-        result = truncate_state(directory)
+        result = truncate_state(directory, lambda metadata: _choose_factory(metadata, ray_address))
     if json:
         return print_json({"last": result.last, "lost": result.lost, "notes": result.notes})
     typer.echo(f"{directory}: discarded {result.lost:,} batches; the last one is batch {result.last:,}")
+
+
+def _choose_factory(metadata: Mapping[str, Any], ray_address: str | None) -> ModelFactory:
+    """Return the factory of a directory's model: in this process, or on shards."""
+    from ripplevec.durability.session_model import SessionModel
+
+    if metadata.get("shards") is None:
+        return SessionModel
+    from ripplevec.cluster.sharded_embedder import IN_PROCESS, Sharded
+
+    return Sharded(metadata["shards"], ray_address or IN_PROCESS)
 
 
 def _lock_directory(directory: Path) -> DirectoryLock:

@@ -1,4 +1,4 @@
-"""Reads of a model on shards, from the driver: the same methods as `EngineReads` on one machine.
+"""Reads of a model on shards, from the driver: the operations on rows that `EngineReads` needs.
 
 All rows are row codes (see `routing.py`). They come from `find_row`, `find_rows`, `rows_of` and `rows_by_arrival`, and
 are valid until the next batch.
@@ -6,35 +6,101 @@ are valid until the next batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, take_ids
-from ripplevec.changes import BatchOutcome, Changes
+from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, take_ids
 from ripplevec.cluster.gather import GatheredState
-from ripplevec.cluster.ingestion import NO_ROWS
 from ripplevec.cluster.routing import assign_shards, scatter_id_columns, split_positions
 from ripplevec.cluster.transport import Transport
-from ripplevec.engine.counters import EngineCounters
-from ripplevec.engine.digest import compute_digest
-from ripplevec.engine.reads import VertexInfo
-from ripplevec.errors import RipplevecError, UnknownVertexError
-from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray, merge_duplicates
+from ripplevec.engine.digest import HashedArray
+from ripplevec.engine.reads import EngineReads, Search
+from ripplevec.errors import RipplevecError
+from ripplevec.graph.adjacency import DECAYING_DUPLICATE_POLICIES, DUPLICATE_POLICIES, RowArray, WeightScale
 from ripplevec.graph.graph import Graph
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import max_column_cosine
-from ripplevec.rules.ripple import RippleRule
+from ripplevec.rules.paper import PaperRule
 from ripplevec.rules.vector_store import VectorStore
-from ripplevec.search.searcher import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
+from ripplevec.search.searcher import Query
+from ripplevec.temporal.edge_aging import select_digest_arrays
+from ripplevec.util.parallel import block_ranges
+
+WINDOW_BLOCK = 1 << 20
+"""Arrival numbers whose edges are read from the time windows at a time."""
 
 
-class ShardQueries:
-    """Queries to all shards, with results assembled in the order of the requested rows."""
+class RemoteGraph:
+    """The graph on the shards, as far as the validation of a batch needs it; fetched with few queries."""
+
+    def __init__(self, reads: ShardReads) -> None:
+        self.directed, self.rows_of = reads.parameters.directed, reads.rows_of
+        self._reads, self._edges_expire = reads, reads.parameters.expire_after is not None
+        self._rows: dict[Id, int] = {}
+        self._edges: dict[tuple[Id, Id], bool] = {}
+
+    def prefetch_batch(self, batch: Batch) -> None:
+        """Fetch, for `has_vertex` and `has_edge`, whether the vertices and edges that a batch removes exist."""
+        removals = np.flatnonzero((batch.op == Op.REMOVE) | (batch.op == Op.REMOVE_VERTEX))
+        src, dst = (take_ids(column, removals) for column in (batch.src, batch.dst))
+        src_rows, dst_rows = self._reads.find_rows(src), self._reads.find_rows(dst)
+        for column, rows in ((src, src_rows), (dst, dst_rows)):
+            self._rows.update(zip(ids_to_list(column), rows.tolist(), strict=True))
+        both = np.flatnonzero((src_rows >= 0) & (dst_rows >= 0))
+        exists = self.has_edges(src_rows[both], dst_rows[both])
+        pairs = zip(ids_to_list(take_ids(src, both)), ids_to_list(take_ids(dst, both)), strict=True)
+        self._edges.update(zip(pairs, exists.tolist(), strict=True))
+
+    def has_vertex(self, vertex: Id) -> bool:
+        """Return whether a vertex exists."""
+        return self._rows[vertex] >= 0
+
+    def has_edge(self, src: Id, dst: Id) -> bool:
+        """Return whether an edge between two vertices exists (from src to dst, if directed)."""
+        return self._edges.get((src, dst), False)
+
+    def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
+        """Return, for each pair of rows, whether an edge exists, or may have existed and expired."""
+        return np.ones(src.size, np.bool_) if self._edges_expire else self._reads.has_edges(src, dst)
+
+
+class ShardReads(EngineReads):
+    """Read methods of a model whose rows are on shards; coordinates and counters are on the driver."""
 
     transport: Transport
+    parameters: Parameters
+    vertices: int = 0
+    edges: int = 0
+    next_arrival: int = 0
+    weight_scale: WeightScale = WeightScale()
+
+    def __len__(self) -> int:
+        return self.vertices
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions of a vector."""
+        return self.parameters.dim
+
+    @property
+    def graph_lookup(self) -> RemoteGraph:
+        """The graph, as far as the validation of a batch needs it."""
+        return RemoteGraph(self)
+
+    @property
+    def duplicate_policy(self) -> int:
+        """How the weights of a repeated edge are combined."""
+        policies = DUPLICATE_POLICIES if self.parameters.half_life is None else DECAYING_DUPLICATE_POLICIES
+        return policies[self.parameters.duplicates]
+
+    def count_connected(self) -> int:
+        """Return the number of vertices with edges."""
+        return self.sizes()["with_edges"]
+
+    # ------------------------------------------------------------------ queries to all shards
 
     def query(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Call a method on every shard and wait for the results; shard i receives entry i of each column."""
@@ -47,27 +113,11 @@ class ShardQueries:
         return results
 
     def query_rows(
-        self, method: str, rows: RowArray, *columns: RowArray, **constants: Any
+        self, method: str, rows: RowArray, *columns: NDArray[Any], **constants: Any
     ) -> tuple[list[Any], list[RowArray]]:
         """Query each shard about its rows; return the results, and the positions of these rows in `rows`."""
         positions = self._positions_by_shard(rows)
         return self.query(method, *self._split_columns(positions, rows, *columns), **constants), positions
-
-    def read_rows(self, rows: RowArray, attribute: str) -> NDArray[Any]:
-        """Return one attribute of each row; see `ShardGraph.read_rows` for `attribute`."""
-        return scatter_parts(*self.query_rows("read_rows", rows, attribute=attribute))
-
-    def read_edges(self, rows: RowArray, attribute: str) -> NDArray[Any]:
-        """Return one attribute of all edges of rows, row by row; see `ShardGraph.read_edges`."""
-        results, positions = self.query_rows("read_edges", rows, attribute=attribute)
-        degree = scatter_parts([degrees for degrees, _ in results], positions)
-        begin = np.cumsum(degree) - degree
-        targets = [_concatenate_ranges(begin[part], result[0]) for part, result in zip(positions, results, strict=True)]
-        return scatter_parts([values for _, values in results], targets)
-
-    def _send_rows(self, method: str, rows: RowArray, *columns: NDArray[Any]) -> None:
-        """Call a method on each shard with its rows and the matching entries of the columns, and wait."""
-        self.query(method, *self._split_columns(self._positions_by_shard(rows), rows, *columns))
 
     def _split_columns(
         self, positions: list[RowArray], rows: RowArray, *columns: NDArray[Any]
@@ -87,92 +137,7 @@ class ShardQueries:
         shards = self.transport.size
         return [code // shards if code % shards == shard else -1 for shard in range(shards)]
 
-
-def scatter_parts(parts: list[NDArray[Any]], positions: list[RowArray]) -> NDArray[Any]:
-    """Assemble parts into one array, with each entry at its position."""
-    joined = np.concatenate(parts)
-    out = np.empty_like(joined)
-    out[np.concatenate(positions)] = joined
-    return out
-
-
-def _concatenate_ranges(begin: RowArray, count: RowArray) -> RowArray:
-    """Return begin[i], begin[i] + 1, … (count[i] values) for all i, concatenated."""
-    ends = np.cumsum(count)
-    return np.repeat(begin - (ends - count), count) + np.arange(int(count.sum()))
-
-
-class RemoteGraph:
-    """The graph on the shards, as far as the validation of a batch needs it; fetched with few queries."""
-
-    def __init__(
-        self,
-        directed: bool,
-        find_rows: Callable[[IdColumn], RowArray],
-        rows_of: Callable[[IdColumn], RowArray],
-        has_edges: Callable[[RowArray, RowArray], NDArray[np.bool_]],
-    ) -> None:
-        self.directed, self.rows_of, self.has_edges, self._find_rows = directed, rows_of, has_edges, find_rows
-        self._rows: dict[Id, int] = {}
-        self._edges: dict[tuple[Id, Id], bool] = {}
-
-    def prefetch_batch(self, batch: Batch) -> None:
-        """Fetch, for `has_vertex` and `has_edge`, whether the vertices and edges that a batch removes exist."""
-        removals = np.flatnonzero((batch.op == Op.REMOVE) | (batch.op == Op.REMOVE_VERTEX))
-        src, dst = (take_ids(column, removals) for column in (batch.src, batch.dst))
-        src_rows, dst_rows = self._find_rows(src), self._find_rows(dst)
-        for column, rows in ((src, src_rows), (dst, dst_rows)):
-            self._rows.update(zip(ids_to_list(column), rows.tolist(), strict=True))
-        both = np.flatnonzero((src_rows >= 0) & (dst_rows >= 0))
-        exists = self.has_edges(src_rows[both], dst_rows[both])
-        pairs = zip(ids_to_list(take_ids(src, both)), ids_to_list(take_ids(dst, both)), strict=True)
-        self._edges.update(zip(pairs, exists.tolist(), strict=True))
-
-    def has_vertex(self, vertex: Id) -> bool:
-        """Return whether a vertex exists."""
-        return self._rows[vertex] >= 0
-
-    def has_edge(self, src: Id, dst: Id) -> bool:
-        """Return whether an edge between two vertices exists (from src to dst, if directed)."""
-        return self._edges.get((src, dst), False)
-
-
-class DriverReads(ShardQueries, EngineCounters):
-    """Read access to a model: rows are read from the shards; coordinates and counters are on the driver."""
-
-    parameters: Parameters
-    rule: RippleRule
-    next_arrival: int
-    _vertices: int
-    _edges: int
-
-    # ------------------------------------------------------------------ vertices
-
-    def __len__(self) -> int:
-        return self._vertices
-
-    @property
-    def edges(self) -> int:
-        """The number of edges."""
-        return self._edges
-
-    @property
-    def ready(self) -> bool:
-        """Whether the start has been computed, so that arrivals can be placed."""
-        return self.rule.ready
-
-    @property
-    def graph_lookup(self) -> RemoteGraph:
-        """The graph, as far as the validation of a batch needs it."""
-        return RemoteGraph(self.parameters.directed, self.find_rows, self.rows_of, self.has_edges)
-
-    def count_connected(self) -> int:
-        """Return the number of vertices with edges."""
-        return self.sizes()["with_edges"]
-
-    def find_row(self, vertex: Id) -> int:
-        """Return the row of a vertex, −1 if it is unknown."""
-        return int(self.find_rows(id_column([vertex]))[0])
+    # ------------------------------------------------------------------ operations on rows
 
     def find_rows(self, column: IdColumn) -> RowArray:
         """Return the rows of vertices, −1 for unknown ones."""
@@ -182,13 +147,6 @@ class DriverReads(ShardQueries, EngineCounters):
         for shard, rows in enumerate(self.query("find_rows", [take_ids(column, part) for part in positions])):
             codes[positions[shard]] = np.where(rows < 0, -1, rows * shards + shard)
         return codes
-
-    def rows_of(self, column: IdColumn) -> RowArray:
-        """Return the rows of vertices; raise `UnknownVertexError` if some are unknown."""
-        rows = self.find_rows(column)
-        if rows.size and rows.min() < 0:
-            raise UnknownVertexError(ids_to_list(take_ids(column, np.flatnonzero(rows < 0))))
-        return rows
 
     def rows_by_arrival(self, select: Callable[[RowArray], NDArray[np.bool_]] | None = None) -> RowArray:
         """Return the rows of all vertices, or of those whose arrival numbers `select` marks, in order of arrival."""
@@ -200,80 +158,41 @@ class DriverReads(ShardQueries, EngineCounters):
 
     def id_column_of(self, rows: RowArray) -> IdColumn:
         """Return the ids of rows as a column."""
-        results, positions = self.query_rows("read_ids", rows)
-        return scatter_id_columns(results, positions)
+        return scatter_id_columns(*self.query_rows("id_column_of", rows))
 
-    def ids_of(self, rows: RowArray) -> list[Id]:
-        """Return the ids of rows as plain ints and strings."""
-        return ids_to_list(self.id_column_of(rows))
+    def read_rows(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return one attribute of each row; see `LocalRows.read_rows`."""
+        return scatter_parts(*self.query_rows("read_rows", rows, attribute=attribute))
 
-    # ------------------------------------------------------------------ properties of vertices
+    def read_row(self, row: int, attributes: Sequence[str]) -> list[Any]:
+        """Return some attributes of one row, as numbers; see `read_rows`."""
+        results = self.query("read_row", self._row_on_owner(row), attributes=attributes)
+        return cast(list[Any], results[row % self.transport.size])
 
-    def arrival_numbers(self, rows: RowArray) -> RowArray:
-        """Return the arrival numbers of rows."""
-        return self.read_rows(rows, "arrival")
+    def read_edges(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return one attribute of all edges of rows, row by row; see `LocalRows.read_edges`."""
+        results, positions = self.query_rows("list_edges", rows, attribute=attribute)
+        degree = scatter_parts([degrees for degrees, _ in results], positions)
+        begin = np.cumsum(degree) - degree
+        targets = [_concatenate_ranges(begin[part], result[0]) for part, result in zip(positions, results, strict=True)]
+        return scatter_parts([values for _, values in results], targets)
 
-    def degrees(self, rows: RowArray) -> NDArray[np.int64]:
-        """Return the number of edges of rows, in any direction."""
-        return self.read_rows(rows, "degree").astype(np.int64)
-
-    def placed(self, rows: RowArray) -> NDArray[np.bool_]:
-        """Return which rows have a vector."""
-        return self.read_rows(rows, "placed") != 0
-
-    def vertex_info(self, row: int) -> VertexInfo:
-        """Return the properties of one vertex."""
-        arrival, degree, strength, placed = (
-            self.read_rows(np.array([row]), attribute)[0] for attribute in ("arrival", "degree", "strength", "placed")
-        )
-        return VertexInfo(int(arrival), int(degree), float(strength), bool(placed))
-
-    def neighbors(self, row: int, limit: int | None = None) -> tuple[RowArray, NDArray[np.float32]]:
-        """Return the neighbors of a row and the edge weights, latest edge first: all, or `limit` of them."""
+    def list_neighbors(self, row: int, limit: int | None) -> tuple[RowArray, NDArray[np.float32]]:
+        """Return the neighbors of a row and the stored edge weights, latest edge first: all, or `limit` of them."""
         results = self.query("list_neighbors", self._row_on_owner(row), limit=limit)
         return cast(tuple[RowArray, NDArray[np.float32]], results[row % self.transport.size])
 
     def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
         """Return, pair by pair, whether there is an edge between two rows (from src to dst, if directed)."""
-        results, positions = self.query_rows("edges_exist", src, dst)
-        return scatter_parts(results, positions)
+        return scatter_parts(*self.query_rows("edges_exist", src, dst))
 
-    # ------------------------------------------------------------------ vectors
-
-    def get_vectors(self, rows: RowArray) -> NDArray[np.float32]:
-        """Return the served vectors of rows."""
-        return self.rule.to_served(self.read_rows(rows, "vectors"))
-
-    def get_vector(self, row: int) -> NDArray[np.float32]:
-        """Return the served vector of one row."""
-        return self.get_vectors(np.array([row]))[0]
-
-    def preview(self, rows: RowArray, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the vector that a new vertex with edges to these rows would get; rows may repeat."""
-        neighbors, merged_weights = merge_duplicates(rows, weights, DUPLICATE_POLICIES[self.parameters.duplicates])
-        graph, local_rows = Graph(), np.arange(neighbors.size)
-        graph.adjacency.ensure_rows(neighbors.size)
-        store = VectorStore(graph, self.parameters.dim, self.rule.precision)
-        store.vectors[local_rows] = self.read_rows(neighbors, "vectors")
-        store.placed[local_rows] = self.read_rows(neighbors, "placed")
-        return self.rule.to_served(self.rule.preview(store, local_rows, merged_weights)[None])[0]
-
-    def nearest(
-        self,
-        search: Callable[[SearchTarget, Query, int], SearchResults],
-        like: int | NDArray[np.float64],
-        count: int,
-    ) -> tuple[RowArray, NDArray[np.float32]]:
-        """Return the rows of highest cosine with a row (itself excluded) or with a served vector, best first.
+    def find_nearest(self, search: Search, query: Query, count: int) -> tuple[RowArray, NDArray[np.float32]]:
+        """Return the rows of highest cosine with a query, highest first.
 
         Every shard searches its own rows with its own search object; `search` is not used. Among equal cosines the
         earlier arrival comes first.
         """
-        if isinstance(like, int):
-            query = query_from_row(self.rule, self.read_rows(np.array([like]), "vectors")[0], like)
-            excluded = self._row_on_owner(like)
-        else:
-            query, excluded = query_from_vector(self.rule, like), [-1] * self.transport.size
+        excluded = self._row_on_owner(query.exclude) if query.exclude >= 0 else [-1] * self.transport.size
         results = self.query(
             "search_nearest", excluded, query=query, count=count, sequence=self.sequence, anchors=self.anchors
         )
@@ -282,67 +201,55 @@ class DriverReads(ShardQueries, EngineCounters):
         best = np.lexsort((numbers, -cosines))[:count]
         return codes[best], cosines[best]
 
-    # ------------------------------------------------------------------ changes of a batch
+    def store_with(self, rows: RowArray) -> tuple[VectorStore, RowArray]:
+        """Return a store with copies of these rows, and their positions in it."""
+        graph, positions = Graph(), np.arange(rows.size)
+        graph.adjacency.ensure_rows(rows.size)
+        graph.adjacency.weight_scale = self.weight_scale
+        store = VectorStore(graph, self.parameters.dim, self.rule.precision)
+        store.vectors[positions] = self.read_rows(rows, "vectors")
+        store.placed[positions] = self.read_rows(rows, "placed")
+        return store, positions
 
-    def build_changes(self, outcome: BatchOutcome) -> Changes:
-        """Return the changes of a batch; copies of the vectors stay in the object store until they are read."""
-        arrival = self.arrival_numbers(outcome.moved)
-        order = np.argsort(arrival, kind="stable")
-        rows, to_served = outcome.moved[order], self.rule.served_transform()
-        positions = self._positions_by_shard(rows)
-        (requested,) = self._split_columns(positions, rows)
-        results = self.submit("read_rows", requested, attribute="vectors")
+    def copy_vectors(self, rows: RowArray) -> tuple[Any, Callable[[Any], NDArray[np.float32]]]:
+        """Copy the stored vectors of rows to the object store, where they stay until they are read."""
+        positions, to_served = self._positions_by_shard(rows), self.rule.served_transform()
+        copies = self.submit("read_rows", *self._split_columns(positions, rows), attribute="vectors")
 
         def fetch_served(references: Any) -> NDArray[np.float32]:
             return to_served(scatter_parts(self.transport.get(list(references)), positions))
 
-        return Changes(
-            self.id_column_of(rows),
-            cast(Any, results),
-            fetch_served,
-            arrival[order] >= outcome.first_new,
-            outcome.removed,
-            self.sequence,
-            outcome.anchored,
-        )
-
-    def empty_changes(self, sequence: int) -> Changes:
-        """Return the empty changes of a batch that had already been applied under this sequence number."""
-        vectors = np.empty((0, self.parameters.dim), np.float32)
-        return Changes(NO_ROWS, vectors, self.rule.served_transform(), np.empty(0, np.bool_), [], sequence, False)
+        return copies, fetch_served
 
     # ------------------------------------------------------------------ the whole model
 
-    def diagnostics(self) -> dict[str, Any]:
-        """Return sizes, counters and quality measures."""
-        sizes, grams = self.sizes(), self.query("grams")
-        return {
-            "vertices": len(self),
-            "edges": self.edges,
-            "unplaced": sizes["unplaced"],
-            "ready": self.ready,
-            "orthogonality_error": max_column_cosine([np.sum(view, axis=0) for view in zip(*grams, strict=True)]),
-            "growth_since_anchor": self.growth,
-            "anchors": self.anchors,
-            "anchors_refused": self.anchors_refused,
-            "rows_shortened": self.rows_shortened,
-            "sequence": self.sequence,
-            "events": self.events,
-            "changes": self.changes,
-            "bytes": sizes["bytes"],
-        }
+    def sizes(self) -> dict[str, int]:
+        """Return the sums of `ShardGraph.sizes` over all shards."""
+        sizes = self.query("sizes")
+        return {name: sum(size[name] for size in sizes) for name in sizes[0]}
 
-    def digest(self) -> str:
-        """Return the hash that the same state has on one machine; vectors and edges are fetched block by block."""
-        return compute_digest(self, self.rule.state(), self.counters())
+    def orthogonality_error(self) -> float:
+        """Return how far the inner products of columns deviate from their intended values."""
+        grams = [np.sum(view, axis=0) for view in zip(*self.query("grams"), strict=True)]
+        return self.rule.gram_deviation(*grams) if isinstance(self.rule, PaperRule) else max_column_cosine(grams)
 
-    def edge_values(self, rows: RowArray, name: str) -> NDArray[Any]:
-        """Return values of all edges of rows; see `DigestSource`."""
-        return self.arrival_numbers(self.read_edges(rows, "code")) if name == "arrival" else self.read_edges(rows, name)
+    def aging_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
+        """Return the arrays of edge aging that enter the digest; those of the time windows are read in blocks."""
+        if self.aging is None:
+            return {}
+        arrays: dict[str, NDArray[Any] | HashedArray] = {**select_digest_arrays(self.aging.state())}
+        if self.parameters.expire_after is not None:
+            edges = sum(self.query("count_timed"))
+            for name, dtype, shape in (("latest", np.float64, (edges,)), ("numbers", np.int64, (edges, 2))):
+                arrays[f"memory_window_{name}"] = HashedArray(np.dtype(dtype), shape, self._read_windows(name))
+        return arrays
 
-    def row_values(self, rows: RowArray, name: str) -> NDArray[Any]:
-        """Return values of rows; see `DigestSource`."""
-        return self.read_rows(rows, name)
+    def _read_windows(self, name: str) -> Iterator[NDArray[Any]]:
+        """Read an array of the time windows of all shards, with edges in the order of their arrival numbers."""
+        for first, last in block_ranges(self.next_arrival, WINDOW_BLOCK):
+            parts = self.query("read_window", first=first, last=last)
+            numbers, values = (np.concatenate([part[column] for part in parts]) for column in ("numbers", name))
+            yield values[np.lexsort((numbers[:, 1], numbers[:, 0]))]
 
     def gather(self) -> GatheredState:
         """Gather the whole model on the driver; raise an error if it is too large."""
@@ -374,7 +281,16 @@ class DriverReads(ShardQueries, EngineCounters):
             "an arrival number was never assigned": bool((numbers >= self.next_arrival).any()),
         }
 
-    def sizes(self) -> dict[str, int]:
-        """Return the sums of `ShardGraph.sizes` over all shards."""
-        sizes = self.query("sizes")
-        return {name: sum(size[name] for size in sizes) for name in sizes[0]}
+
+def scatter_parts(parts: list[NDArray[Any]], positions: list[RowArray]) -> NDArray[Any]:
+    """Assemble parts into one array, with each entry at its position."""
+    joined = np.concatenate(parts)
+    out = np.empty_like(joined)
+    out[np.concatenate(positions)] = joined
+    return out
+
+
+def _concatenate_ranges(begin: RowArray, count: RowArray) -> RowArray:
+    """Return begin[i], begin[i] + 1, … (count[i] values) for all i, concatenated."""
+    ends = np.cumsum(count)
+    return np.repeat(begin - (ends - count), count) + np.arange(int(count.sum()))

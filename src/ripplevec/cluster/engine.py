@@ -10,37 +10,37 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, IdColumn, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
-from ripplevec.cluster.driver_reads import DriverReads
+from ripplevec.cluster.arrival_steps import RemoteArrivalGraph, RemoteStore, apply_one_by_one
+from ripplevec.cluster.driver_reads import ShardReads
+from ripplevec.cluster.edge_expiry import AgingStep
 from ripplevec.cluster.gather import gather_graph
 from ripplevec.cluster.ingestion import VertexRemoval, split_batch_for_shards
 from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.read_snapshot import ReadSnapshot
 from ripplevec.cluster.routing import join_id_columns
 from ripplevec.cluster.shard import AnchorSummary, MovedRows, ShardSummary, TooSmallError
-from ripplevec.cluster.state_arrays import ClusterSnapshot, gather_state, read_counters, split_state
+from ripplevec.cluster.state_arrays import ClusterSnapshot, LazyClusterState, lazy_state, read_counters, split_state
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.state_validation import check_shards
-from ripplevec.errors import SelfLoopWarning
-from ripplevec.graph.adjacency import RowArray
+from ripplevec.errors import LostStateError, SelfLoopWarning
+from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray, WeightScale
 from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.parameters import Parameters
-from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views.base import Progress
 from ripplevec.views.solvers import MAX_DENSE_SIZE
 
-Result = TypeVar("Result")
 MAX_DRIVER_START_EDGES = 4_000_000
 """Largest graph whose start is computed on the driver; larger graphs are solved on the shards."""
 
@@ -53,7 +53,7 @@ class RemoteVectors:
     moved: list[MovedRows]
 
 
-class ClusterEngine(DriverReads):
+class ClusterEngine(ShardReads):
     """The engine of a model on shards.
 
     Parameters
@@ -62,37 +62,98 @@ class ClusterEngine(DriverReads):
         The shards.
     parameters
         Parameters of the model.
+    recovery_hint
+        What to do if a shard is lost.
+    on_loss
+        Called once if a shard is lost.
     """
 
-    def __init__(self, transport: Transport, parameters: Parameters) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        parameters: Parameters,
+        *,
+        recovery_hint: str = "Load a saved model",
+        on_loss: Callable[[], None] | None = None,
+    ) -> None:
         self.transport, self.parameters = transport, parameters
+        self.recovery_hint, self._on_loss = recovery_hint, on_loss
         self.anchor_growth, self.start_size = parameters.resolved_anchor_growth, parameters.resolved_start_size
         self.anchor_lag = 0
-        self.update_incomplete = False  # always: `FaultTolerantEngine` undoes an update that fails
+        self.aging = parameters.create_edge_aging()
+        if self.aging is not None:
+            self.aging.window = None  # each shard has a window of its own
+        self.update_incomplete = False  # an update has begun and not finished: the state must not be used
         self._warned = False
-        self.rule = cast(RippleRule, self.parameters.create_rule())  # used for its coordinates; the shards store rows
-        self.next_arrival = self.loops = self._vertices = self._edges = 0
+        self.rule = self.parameters.create_rule()  # `ripple` is used for its coordinates; the shards store rows
+        self.next_arrival = self.loops = self.vertices = self.edges = 0
+        self._expired = 0  # edges that expired with the last batch
         self._changed: RemoteVectors | None = None  # by the last batch
         self._unused_changes: list[int] = []  # batches whose changed vectors will not be read any more
         self.reset_counters()
+
+    # ------------------------------------------------------------------ lost shards
+
+    def query(self, method: str, *columns: Any, **constants: Any) -> list[Any]:
+        """Call a method on every shard and wait for the results."""
+        if self.lost is not None:
+            raise ShardLostError(*self.lost.args)
+        try:
+            return super().query(method, *columns, **constants)
+        except ShardLostError as error:
+            raise self.report_loss(error) from error
+
+    def report_loss(self, error: ShardLostError) -> LostStateError:
+        """Record that a shard is lost; return the error to raise, now and for every later use."""
+        if self.lost is None:
+            self.lost = ShardLostError(f"A shard is lost with its part of the model ({error}). {self.recovery_hint}.")
+            if self._on_loss is not None:
+                self._on_loss()
+        return self.lost
 
     # ------------------------------------------------------------------ updates
 
     def start(self, batch: Batch, progress: Progress | None = None) -> None:
         """Apply a batch as the initial graph and embed it from scratch."""
-        self.run_atomically(partial(ClusterEngine._apply_start, batch=batch, progress=progress))
-
-    def _apply_start(self, batch: Batch, progress: Progress | None) -> None:
-        self._update(batch)
-        self._changed = None  # a start has no changes to read, and the next batch uses its sequence number again
-        self.events = len(batch)
-        if self.edges:
-            self._compute_start(progress)
-        self._record_size()
+        with self._updating():
+            if self.rule.one_by_one:
+                graph = RemoteArrivalGraph(self)
+                graph.apply_start(batch)
+                self._adopt_sizes(graph)
+            else:
+                self._update(batch)
+            self._changed = None  # a start has no changes to read, and the next batch uses its sequence number again
+            self.events = len(batch) + self._expired
+            if self.edges:
+                self._compute_start(progress)
+            self._record_size()
 
     def apply(self, batch: Batch) -> BatchOutcome:
         """Apply a batch that `check_batch` accepts."""
-        return self.run_atomically(partial(ClusterEngine._apply, batch=batch))
+        first_new, anchors_before = self.next_arrival, self.anchors
+        with self._updating():
+            moved, removed, edges = self._update(batch)
+            events, changes = len(batch) + self._expired, moved.size + len(removed)
+            if self._record_batch(events, edges, changes, self.rule.rows_shortened):
+                moved = np.union1d(moved, self._run_anchor(self._correct))
+            if not self.edges:
+                self.rule.reset(cast(VectorStore, RemoteStore(self, RemoteArrivalGraph(self))))
+                self._broadcast_coordinates()
+        return BatchOutcome(moved, first_new, removed, self.anchors > anchors_before)
+
+    @contextmanager
+    def _updating(self) -> Iterator[None]:
+        """Mark the state as incomplete until the block has succeeded: after an error, shards may differ."""
+        if self.lost is not None:
+            raise ShardLostError(*self.lost.args)
+        self.update_incomplete = True
+        try:
+            yield
+        except ShardLostError as error:
+            if error is self.lost:
+                raise
+            raise self.report_loss(error) from error
+        self.update_incomplete = False
 
     def prepare_correction(self, batch: Batch) -> None:
         """Do nothing: anchors are not computed in the background here."""
@@ -106,10 +167,13 @@ class ClusterEngine(DriverReads):
 
     def may_trigger_anchor(self, batch: Batch) -> bool:
         """Return whether a batch may make an anchor due."""
-        if 2 * len(batch) < self.growth_slack and batch.op is None:
+        if 2 * len(batch) < self.growth_slack and batch.op is None and self.aging is None:
             return False
-        has_edges = self.has_edges if self.parameters.duplicates == "ignore" else None
-        return self.may_exceed_growth(*bound_growth(batch, self.find_rows, self.degrees, has_edges))
+        has_edges = self.has_edges if self.duplicate_policy == DUPLICATE_POLICIES["ignore"] else None
+        vertices, edges = bound_growth(batch, self.find_rows, self.degrees, has_edges)
+        if self.aging is not None and self.parameters.expire_after is not None:
+            edges += sum(self.query("count_due", now=self.aging.clock.now_after(batch.time)))
+        return self.may_exceed_growth(vertices, edges)
 
     def fork_for_update(self) -> tuple[ReadSnapshot, ClusterEngine]:
         """Return a snapshot for readers during a long update, and the engine to update."""
@@ -119,37 +183,49 @@ class ClusterEngine(DriverReads):
         """Return −1: there is no fast path for a single arrival, which must be applied as a batch."""
         return -1
 
-    def run_atomically(self, update: Callable[[ClusterEngine], Result]) -> Result:
-        """Apply an update of the state; a subclass may undo it if it fails."""
-        return update(self)
-
-    def _apply(self, batch: Batch) -> BatchOutcome:
-        first_new, anchors_before = self.next_arrival, self.anchors
-        moved, removed, edges = self._update(batch)
-        due = self._record_batch(len(batch), edges, moved.size + len(removed), self.rule.rows_shortened)
-        corrected = self._anchor() if due else None
-        if corrected is not None:
-            moved = np.union1d(moved, corrected)
-        if not self.edges:
-            self.rule.reset(cast(Any, None))  # rule `ripple` does not use the vector store here
-            self._broadcast_coordinates()
-        return BatchOutcome(moved, first_new, removed, self.anchors > anchors_before)
-
     def _update(self, batch: Batch) -> tuple[RowArray, list[Id], int]:
         """Update graph and vectors; return rows that may have moved, removed ids, and the number of changed edges."""
+        if self.rule.one_by_one:
+            graph = RemoteArrivalGraph(self)
+            moved, removed, changed = apply_one_by_one(self, graph, batch)
+            self._adopt_sizes(graph)
+            return moved, self._find_absent(removed), changed
+        aging = None
+        if self.aging is not None:
+            batch, rescaling = self.aging.advance(batch)
+            aging = AgingStep(rescaling, self._compute_weight_scale().unit, self.aging.clock.now)
         shards, parts = self.transport.size, split_batch_for_shards(batch, self.transport.size)
         removals = [vertex for part in parts[0] if isinstance(part, VertexRemoval) for vertex in ids_to_list(part.id)]
-        context = {"next_arrival": self.next_arrival, "sequence": self.sequence + 1, "ready": self.ready}
+        context = {
+            "next_arrival": self.next_arrival,
+            "sequence": self.sequence + 1,
+            "ready": self.ready,
+            "aging": aging,
+        }
         unused, self._unused_changes[:] = tuple(self._unused_changes), []
         summaries: list[ShardSummary] = self.transport.run("apply_batch", parts, **context, unused_changes=unused)
-        self._vertices += summaries[0].next_arrival - self.next_arrival - len(removals)
+        self.vertices += summaries[0].next_arrival - self.next_arrival - len(removals)
         self.next_arrival = summaries[0].next_arrival
         self.loops += sum(summary.loops for summary in summaries)
-        self._edges = sum(summary.edges for summary in summaries)
+        self.edges = sum(summary.edges for summary in summaries)
+        self._expired = sum(summary.expired for summary in summaries)
+        self.weight_scale = self._compute_weight_scale()
         self.rule.rows_shortened = sum(summary.shortened for summary in summaries)
         self._changed = self._track_changed([summary.moved for summary in summaries])
         moved = np.concatenate([part.rows * shards + shard for shard, part in enumerate(self._changed.moved)])
         return moved, self._find_absent(removals), sum(summary.changed for summary in summaries)
+
+    def _adopt_sizes(self, graph: RemoteArrivalGraph) -> None:
+        """Adopt the size of the graph after arrivals that were applied one by one."""
+        sizes = self.sizes()
+        self.vertices, self.edges, self.next_arrival = sizes["vertices"], sizes["edges"], graph.next_arrival
+        self.loops += graph.loops
+
+    def _compute_weight_scale(self) -> WeightScale:
+        """Return the scale of the stored weights now."""
+        if self.aging is None or self.aging.decay is None:
+            return WeightScale()
+        return self.aging.decay.weight_scale(self.aging.clock.now, self.edges)
 
     def _track_changed(self, moved: list[MovedRows]) -> RemoteVectors:
         """Let the shards drop the changed vectors of the current batch once the returned object is gone."""
@@ -182,15 +258,15 @@ class ClusterEngine(DriverReads):
         """Return the vectors that a batch changed on each shard; raise `ShardLostError` if a shard lost them."""
         if all(part.vectors is not None for part in remote.moved):
             return [part.vectors for part in remote.moved if part.vectors is not None]
-        on_shards = self.query("read_changed_vectors", sequence=remote.sequence)
-        vectors = [
-            kept if part.vectors is None else part.vectors for part, kept in zip(remote.moved, on_shards, strict=True)
-        ]
-        if any(part is None for part in vectors):
+        try:
+            on_shards = self.query("read_changed_vectors", sequence=remote.sequence)
+        except ShardLostError as error:
             raise ShardLostError(
                 f"Changed vectors of batch {remote.sequence:,} were lost with a shard. Read the current vectors."
-            )
-        return vectors
+            ) from error
+        return [
+            kept if part.vectors is None else part.vectors for part, kept in zip(remote.moved, on_shards, strict=True)
+        ]
 
     def _find_absent(self, removed: list[Id]) -> list[Id]:
         """Return the removed ids that did not arrive again."""
@@ -207,10 +283,8 @@ class ClusterEngine(DriverReads):
 
     def anchor(self) -> RowArray:
         """Correct all vectors now, or compute the start of a model that began empty; return the rows that moved."""
-        return self.run_atomically(ClusterEngine._anchor)
-
-    def _anchor(self) -> RowArray:
-        return self._run_anchor(self._correct)
+        with self._updating():
+            return self._run_anchor(self._correct)
 
     def _correct(self) -> RowArray:
         if not self.ready:
@@ -218,7 +292,9 @@ class ClusterEngine(DriverReads):
             rows = self.rows_by_arrival()
             return rows[self.placed(rows)]
         threshold, shards = self.parameters.change_threshold, self.transport.size
-        summaries: list[AnchorSummary] = self.transport.run("anchor", sequence=self.sequence, threshold=threshold)
+        summaries: list[AnchorSummary] = self.transport.run(
+            "anchor", sequence=self.sequence, threshold=threshold, weight_scale=self.weight_scale
+        )
         error = summaries[0].error
         if isinstance(error, TooSmallError):
             return self._correct_on_driver(threshold)
@@ -235,38 +311,41 @@ class ClusterEngine(DriverReads):
         store.vectors[: rows.size] = self.read_rows(rows, "vectors")
         moved = self.rule.anchor(store, self.sequence, threshold)
         self._broadcast_coordinates()
-        self._send_rows("set_vectors", rows, store.vectors[: rows.size])
+        self.query_rows("set_vectors", rows, store.vectors[: rows.size])
         return rows[moved]
 
     def _compute_start(self, progress: Progress | None = None) -> None:
         """Embed the graph from scratch; a small graph is gathered on the driver, for the same bits as one machine."""
-        if self.edges > MAX_DRIVER_START_EDGES and self.count_connected() > 2 * self.rule.dim + MAX_DENSE_SIZE:
-            self.rule.restore(self.transport.run("start")[0].coordinates)
+        large = self.edges > MAX_DRIVER_START_EDGES and not self.rule.one_by_one
+        if large and self.count_connected() > 2 * self.parameters.dim + MAX_DENSE_SIZE:
+            self.rule.restore(self.transport.run("start", weight_scale=self.weight_scale)[0].coordinates)
             return
         graph, rows = gather_graph(self)
         store = VectorStore(graph, self.parameters.dim, self.rule.precision)
         self.rule.start(store, progress)
         self._broadcast_coordinates()
-        self._send_rows("set_vectors", rows, store.vectors[: rows.size])
+        self.query_rows("set_vectors", rows, store.vectors[: rows.size])
 
     def _broadcast_coordinates(self) -> None:
-        """Send the coordinates to all shards."""
-        self.query("set_coordinates", state=self.rule.state())
+        """Send the coordinates to all shards. Rule `paper` has none."""
+        if not self.rule.one_by_one:
+            self.query("set_coordinates", state=self.rule.state())
 
     # ------------------------------------------------------------------ saved state
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return the state as plain arrays, fetched one shard after the other."""
-        return gather_state(self)
+    def state(self) -> LazyClusterState:
+        """Return the state as plain arrays, which are copied now and fetched one shard after the other."""
+        return lazy_state(self)
 
     def snapshot(self) -> ClusterSnapshot:
         """Return the current state, which can be saved while the engine continues."""
         return ClusterSnapshot(self)
 
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Replace the state by one that `state` returned for the same number of shards."""
         shards = split_state(state, self.transport.size)
-        check_shards(shards, state, directed=self.parameters.directed, rule=self.rule)
+        parameters, aging = self.parameters, self.parameters.create_edge_aging()
+        check_shards(shards, state, dim=parameters.dim, directed=parameters.directed, rule=self.rule, aging=aging)
         self.query("restore", shards)
         self.rule.restore(strip_prefix("rule_", state))
         self._broadcast_coordinates()
@@ -274,4 +353,8 @@ class ClusterEngine(DriverReads):
         for name, value in read_counters(state).items():
             setattr(self, name, value)
         sizes = self.sizes()
-        self._vertices, self._edges = sizes["vertices"], sizes["edges"]
+        self.vertices, self.edges = sizes["vertices"], sizes["edges"]
+        if self.aging is not None:
+            self.aging.restore(strip_prefix("memory_", state))
+            self.weight_scale = self._compute_weight_scale()
+            self.query("set_weight_unit", unit=self.weight_scale.unit)

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.engine.reads import EngineReads
+from ripplevec.engine.reads import LocalReads
 from ripplevec.errors import RipplevecError
 from ripplevec.graph.adjacency import Adjacency, RowArray
 from ripplevec.graph.graph import Graph
 from ripplevec.rules.vector_store import VectorStore
 
 if TYPE_CHECKING:
-    from ripplevec.cluster.driver_reads import DriverReads
+    from ripplevec.cluster.driver_reads import ShardReads
 
 MAX_GATHERED_EDGES = 10_000_000
 """Largest graph that is gathered together with its vectors, to bound the memory of the driver."""
 
 
-class GatheredState(EngineReads):
+class GatheredState(LocalReads):
     """Graph, vectors and coordinates of a model on shards, as one machine has them; the rule is not copied."""
 
-    def __init__(self, engine: DriverReads) -> None:
+    def __init__(self, engine: ShardReads) -> None:
         if engine.edges > MAX_GATHERED_EDGES:
             raise RipplevecError(
                 f"Graph too large to gather on the driver: expected at most {MAX_GATHERED_EDGES:,} edges, "
@@ -39,12 +39,12 @@ class GatheredState(EngineReads):
         self.store.placed[: rows.size] = engine.read_rows(rows, "placed")
 
 
-def gather_graph(engine: DriverReads) -> tuple[Graph, RowArray]:
+def gather_graph(engine: ShardReads) -> tuple[Graph, RowArray]:
     """Gather the graph with one row per vertex in order of arrival; return it and the row codes of its rows."""
     rows, directed = engine.rows_by_arrival(), engine.parameters.directed
     packed: dict[str, NDArray[Any]] = {
         "degree": engine.degrees(rows),
-        "neighbor": _positions_of(engine.read_edges(rows, "code"), rows).astype(np.int32),
+        "neighbor": _positions_of(engine.read_edges(rows, "neighbor"), rows).astype(np.int32),
     }
     for name in ("weight", "outgoing", "incoming") if directed else ("weight",):
         packed[name] = engine.read_edges(rows, name)
@@ -55,6 +55,7 @@ def gather_graph(engine: DriverReads) -> tuple[Graph, RowArray]:
     graph.ids.intern(ids, ids)
     graph.adjacency = Adjacency.from_packed(packed, directed=directed, duplicates=engine.parameters.duplicates)
     graph.adjacency.ensure_rows(rows.size)
+    graph.adjacency.weight_scale, graph.adjacency.duplicate_policy = engine.weight_scale, engine.duplicate_policy
     graph.arrival[: rows.size] = engine.arrival_numbers(rows)
     graph.next_arrival = engine.next_arrival
     return graph, rows

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NO_ROWS: RowArray = np.empty(0, np.int64)
 NO_PAIRS: RowArray = np.empty((0, 2), np.int64)
+NO_TIMES: NDArray[np.float64] = np.empty(0)
 
 
 class BatchSlice(NamedTuple):
@@ -45,6 +46,7 @@ class EndpointBlock(NamedTuple):
     op: NDArray[np.int8]
     weight: NDArray[np.float32]
     side: NDArray[np.int8]  # which endpoint of the operation it is: 0 source, 1 target
+    time: NDArray[np.float64]  # since the first timestamp; empty unless edges expire
 
 
 class GraphUpdate:
@@ -82,7 +84,7 @@ class GraphUpdate:
 
     def _apply_slice(self, batch_slice: BatchSlice) -> None:
         batch, size = batch_slice.batch, self.mesh.size
-        codes, numbers = self._intern(batch, batch_slice.first)
+        codes, numbers = self.intern(batch, batch_slice.first)
         op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
         weight = unit_weights(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
         adds = op == Op.ADD
@@ -90,16 +92,23 @@ class GraphUpdate:
         begin, columns = kernels.route_endpoints(codes, numbers, op, weight, size)
         of_new = np.flatnonzero(adds & (np.minimum(numbers[:, 0], numbers[:, 1]) >= self.first_new))
         edges_of_new = codes[of_new], numbers[of_new]
-        parts = zip(*(split_at(column, begin) for column in columns), strict=True)
+        parts = zip(*(split_at(column, begin) for column in columns), self._split_times(batch, codes), strict=True)
         blocks = [(EndpointBlock(*part), edges_of_new) for part in parts]
         to_others = [block for shard, (block, _) in enumerate(blocks) if shard != self.mesh.index]
         self.shard.sent += sum(column.nbytes for block in to_others for column in block)
         received = self.mesh.exchange(blocks)
         self._edges_of_new += [edges for _, edges in received]
         columns_by_name = zip(*(block for block, _ in received), strict=True)
-        self.shard.apply_endpoints(EndpointBlock(*map(np.concatenate, columns_by_name)))
+        self.shard.apply_slice(EndpointBlock(*map(np.concatenate, columns_by_name)))
 
-    def _intern(self, batch: Batch, first: int) -> tuple[RowArray, RowArray]:
+    def _split_times(self, batch: Batch, codes: RowArray) -> list[NDArray[np.float64]]:
+        """Return the times of the endpoints of each shard; empty arrays unless edges expire."""
+        size = self.mesh.size
+        if self.shard.window is None or batch.time is None:
+            return [NO_TIMES] * size
+        return [batch.time[part // 2] for part in split_positions(codes.reshape(-1) % size, size)]
+
+    def intern(self, batch: Batch, first: int) -> tuple[RowArray, RowArray]:
         """Return row codes and arrival numbers of both endpoints; new vertices get a row and a number.
 
         New vertices are numbered in the order in which they first occur in the batch, across all shards. Until all

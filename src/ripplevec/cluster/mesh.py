@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ripplevec.errors import StateError
+from ripplevec.errors import LostStateError
 
 Value = TypeVar("Value")
 INLINE_BYTES = 64 * 1024  # larger messages are sent by a thread, so that two shards can send to each other at once
@@ -35,7 +35,7 @@ _UINT64 = struct.Struct("<Q")
 _ABORTED = object()  # message of a shard that has closed its mesh
 
 
-class ShardLostError(StateError):
+class ShardLostError(LostStateError):
     """A shard is gone, or has lost its state."""
 
 

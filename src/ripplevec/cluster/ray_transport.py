@@ -197,11 +197,11 @@ class RayTransport:
         self._parameters = replace(parameters, threads=parameters.threads or actors.threads)
         self._unread = UnreadResults(self.size)
         self._failure: BaseException | None = None  # because of which the shards are lost
-        self.reset()
-        weakref.finalize(self, partial(_drop_shards, actors, self._model))
+        self._create_shards()
+        self.drop = weakref.finalize(self, partial(_drop_shards, actors, self._model))
 
-    def reset(self) -> None:
-        """Replace all shards by empty ones; wait for actors that Ray is restarting."""
+    def _create_shards(self) -> None:
+        """Create an empty shard in every actor; wait for actors that Ray is restarting."""
         deadline = time.monotonic() + START_TIMEOUT
         while True:
             try:
@@ -215,7 +215,6 @@ class RayTransport:
                 connected = [actor.connect_shard.remote(self._model, addresses, token) for actor in handles]
                 self._unread.add(connected)
                 _fetch(connected, START_TIMEOUT)
-                self._failure = None
                 return
             except ShardLostError as error:
                 if time.monotonic() > deadline:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from copy import deepcopy
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from ripplevec.cluster.driver_reads import DriverReads
+from ripplevec.cluster.driver_reads import ShardReads
 from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.shard import SNAPSHOT_GONE
 from ripplevec.cluster.transport import Transport
@@ -20,11 +21,11 @@ RECOVERING = "A shard is being recovered; retry."
 _snapshot_numbers = count(1)
 _COPIED_ATTRIBUTES = (
     *("parameters", "anchor_growth", "start_size", "growth_slack"),
-    *("next_arrival", "_vertices", "_edges"),
+    *("next_arrival", "vertices", "edges", "weight_scale"),
 )
 
 
-class ReadSnapshot(DriverReads):
+class ReadSnapshot(ShardReads):
     """The state that an engine had when this snapshot was created, for readers until an update is complete.
 
     Every shard keeps a copy of its state until the snapshot is garbage-collected.
@@ -34,7 +35,7 @@ class ReadSnapshot(DriverReads):
         snapshot = next(_snapshot_numbers)
         engine.query("create_read_snapshot", snapshot=snapshot)
         self.transport: Transport = SnapshotTransport(engine.transport, snapshot)
-        self.rule = engine.rule.copy()
+        self.rule, self.aging = engine.rule.copy(), deepcopy(engine.aging)
         vars(self).update(engine.counters(), **{name: getattr(engine, name) for name in _COPIED_ATTRIBUTES})
         weakref.finalize(self, engine.transport.call, "drop_read_snapshot", snapshot=snapshot).atexit = False
 
@@ -69,6 +70,6 @@ class SnapshotTransport:
         """Wait until results are computed."""
         self._transport.wait(results)
 
-    def reset(self) -> None:
-        """Not supported: a snapshot cannot create shards."""
+    def drop(self) -> None:
+        """Not supported: a snapshot is read-only."""
         raise NotImplementedError

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy as shallow_copy
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
-from ripplevec.cluster.ingestion import NO_ROWS, BatchSlice, GraphUpdate, VertexRemoval
+from ripplevec.cluster.edge_expiry import AgingStep, expire_edges
+from ripplevec.cluster.ingestion import NO_ROWS, BatchSlice, EndpointBlock, GraphUpdate, VertexRemoval
 from ripplevec.cluster.shard_graph import ShardGraph
 from ripplevec.cluster.shard_operator import ShardedAdjacency
 from ripplevec.cluster.shard_step import ShardBackend
-from ripplevec.graph.adjacency import RowArray
+from ripplevec.graph.adjacency import RowArray, WeightScale
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import (
     CorrectionError,
@@ -59,6 +62,7 @@ class ShardSummary(NamedTuple):
     shortened: int  # vectors that exceeded the length bound and were scaled back
     loops: int  # self-loops in this shard's slices of the batch
     next_arrival: int  # arrival number of the next new vertex; equal on all shards
+    expired: int  # expired edges whose first endpoint was on this shard
 
 
 class AnchorSummary(NamedTuple):
@@ -92,6 +96,7 @@ class Shard(ShardGraph):
         next_arrival: int,
         sequence: int,
         ready: bool,
+        aging: AgingStep | None = None,
         unused_changes: Sequence[int] = (),
     ) -> ShardSummary:
         """Apply a batch, together with all other shards.
@@ -106,13 +111,18 @@ class Shard(ShardGraph):
             Sequence number of the batch.
         ready
             Whether there has been a start, so that there are vectors to update.
+        aging
+            Changes of the aging of edges, if they age.
         unused_changes
             Sequence numbers of batches whose changed vectors will not be read any more.
         """
         for unused in unused_changes:
             self.changed_vectors.pop(unused, None)
+        if aging is not None:
+            self.age_edges(aging)
         update = GraphUpdate(self, next_arrival)
         update.run(parts)
+        expired = 0 if aging is None or self.window is None else expire_edges(self, self.window, aging.now)
         if not ready:
             changed, moved, shortened = self.take_changes().edges, update.new_rows(), 0
         else:
@@ -121,7 +131,7 @@ class Shard(ShardGraph):
             changed, moved, shortened = backend.changes.edges, backend.moved_rows(), backend.shortened
         edges = self.graph.adjacency.edge_count
         moved_rows = self._describe_moved(moved, sequence)
-        return ShardSummary(moved_rows, edges, changed, shortened, update.loops, update.next_arrival)
+        return ShardSummary(moved_rows, edges, changed, shortened, update.loops, update.next_arrival, expired)
 
     def _describe_moved(self, rows: RowArray, sequence: int) -> MovedRows:
         vectors: NDArray[Any] | None = self.store.vectors[rows]
@@ -130,14 +140,41 @@ class Shard(ShardGraph):
         return MovedRows(rows, self.graph.arrival[rows], self.graph.ids.to_column(rows), vectors)
 
     def read_changed_vectors(self, sequence: int) -> NDArray[Any] | None:
-        """Return the vectors that a batch changed on this shard, as stored right after it; None if they are lost."""
+        """Return the vectors that a batch changed on this shard, as stored right after it; None if they were few."""
         return self.changed_vectors.get(sequence)
+
+    # ------------------------------------------------------------------ steps of one arrival, for rule `paper`
+
+    def intern_slice(self, part: BatchSlice, *, next_arrival: int) -> tuple[RowArray, RowArray, RowArray, int]:
+        """Give rows and arrival numbers to the ids of a slice, together with all other shards.
+
+        Returns the row codes of the slice's endpoints, the new rows of this shard with their arrival numbers, and the
+        arrival number of the next new vertex.
+        """
+        update = GraphUpdate(self, next_arrival)
+        codes, _ = update.intern(part.batch, part.first)
+        rows = update.new_rows()
+        return codes, rows, self.graph.arrival[rows], update.next_arrival
+
+    def apply_operations(self, block: EndpointBlock) -> NDArray[np.float64]:
+        """Add and remove edges at their endpoints on this shard; return the shares of strength that changed."""
+        self.apply_endpoints(block)
+        return self.take_changes().shares
+
+    def remove_vertices(self, removals: list[BatchSlice | VertexRemoval]) -> int:
+        """Remove vertices, together with all other shards; return the number of changed edges on this shard."""
+        GraphUpdate(self, 0).run(removals)
+        return self.take_changes().edges
+
+    def count_rows(self) -> int:
+        """Return the number of rows ever used."""
+        return self.graph.row_count
 
     # ------------------------------------------------------------------ anchors and starts
 
-    def anchor(self, *, sequence: int, threshold: float) -> AnchorSummary:
+    def anchor(self, *, sequence: int, threshold: float, weight_scale: WeightScale) -> AnchorSummary:
         """Correct all vectors, aligned with the vectors served before, together with all other shards."""
-        graph, rule = ShardedAdjacency(self), self.rule
+        graph, rule = ShardedAdjacency(self, weight_scale), self.rule
         before = self.store.vectors[: graph.rows]
         try:
             with graph.mapped():
@@ -155,9 +192,9 @@ class Shard(ShardGraph):
         rule.set_coordinates(stats, coordinates)
         return AnchorSummary(moved, rule.state() if self.index == 0 else {}, None)
 
-    def start(self) -> AnchorSummary:
+    def start(self, *, weight_scale: WeightScale) -> AnchorSummary:
         """Embed the graph from scratch, together with all other shards."""
-        graph = ShardedAdjacency(self)
+        graph = ShardedAdjacency(self, weight_scale)
         with graph.mapped():
             stats, coordinates, bases = self.rule.solve_start(graph, graph.rows)
         self._store_bases(coordinates, [replace(basis, rows=basis.rows[: graph.rows]) for basis in bases])
@@ -175,7 +212,7 @@ class Shard(ShardGraph):
         """Copy the state of this shard for readers, under a number."""
         copied = shallow_copy(self)
         copied.graph, copied.rule, copied.snapshots = self.graph.copy(), self.rule.copy(), {}
-        copied.store = self.store.copy(copied.graph)
+        copied.store, copied.aging = self.store.copy(copied.graph), deepcopy(self.aging)
         self.snapshots[snapshot] = copied
 
     def query_read_snapshot(self, *columns: Any, snapshot: int, read_method: str, constants: dict[str, Any]) -> Any:
@@ -197,6 +234,14 @@ class Shard(ShardGraph):
         """Set the vectors of rows; those that have edges become placed."""
         self.store.vectors[rows] = vectors
         self.store.placed[rows] = self._links.degree[rows] > 0
+
+    def write_vectors(self, rows: RowArray, vectors: NDArray[Any]) -> None:
+        """Set the vectors of rows."""
+        self.store.vectors[rows] = vectors
+
+    def set_placed(self, rows: RowArray, value: int) -> None:
+        """Set whether rows have a vector."""
+        self.store.placed[rows] = value
 
     def traffic(self) -> dict[str, int]:
         """Return the bytes sent to other shards so far, and how many of them were vectors that had to be read."""

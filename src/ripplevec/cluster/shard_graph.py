@@ -6,25 +6,30 @@ neighbor (see `routing.py`). Public methods are called by name through a `Transp
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn, take_ids
 from ripplevec.cluster import _kernels as shard_kernels
+from ripplevec.cluster.edge_expiry import AgingStep, record_endpoints
 from ripplevec.cluster.ingestion import NO_PAIRS, NO_ROWS, EndpointBlock
 from ripplevec.cluster.mesh import Mesh, connect_locally
 from ripplevec.cluster.routing import split_rows
+from ripplevec.engine.local_rows import LocalRows
 from ripplevec.errors import RipplevecError
 from ripplevec.graph import _edge_kernels as edge_kernels
-from ripplevec.graph.adjacency import MAX_ROWS, RowArray
+from ripplevec.graph.adjacency import MAX_ROWS, RowArray, WeightScale
 from ripplevec.graph.graph import Graph, strip_prefix
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import view_grams
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.searcher import Query, Searcher, SearchTarget
+from ripplevec.temporal.window import Window
+from ripplevec.util.parallel import limit_blas_to_one_thread
 
 ENDPOINT = np.dtype([("row", np.int64), ("remote_row", np.int64), ("outgoing", np.float32), ("incoming", np.float32)])
 """One endpoint of an edge, as two shards compare it: its row, the row of the other endpoint, and both weights."""
@@ -40,7 +45,7 @@ class GraphChanges(NamedTuple):
     edges: int  # edges that have changed; each is counted at one endpoint only
 
 
-class ShardGraph:
+class ShardGraph(LocalRows):
     """The graph and the vectors of one shard.
 
     Parameters
@@ -55,13 +60,23 @@ class ShardGraph:
 
     def __init__(self, index: int, shards: int, parameters: Parameters) -> None:
         self.index, self.shards = index, shards
-        self.graph, rule = parameters.create_graph(), parameters.create_rule()
-        assert isinstance(rule, RippleRule)
-        self.rule = rule
+        self.graph, self.aging, rule = (
+            parameters.create_graph(),
+            parameters.create_edge_aging(),
+            parameters.create_rule(),
+        )
+        self.rule = cast(RippleRule, rule)  # rule `paper` runs on the driver, and is used only for searches here
         self.store = VectorStore(self.graph, parameters.dim, rule.precision, parameters.storage_dir)
         self.mesh: Mesh = connect_locally(1)[0]  # replaced before the first update if there are more shards
         self.search = Searcher(parameters.search, parameters.threads)
+        if self.aging is not None:
+            self.aging.attach(self.graph)
         self._clear_changes()
+
+    @property
+    def window(self) -> Window | None:
+        """The times of the edges whose first endpoint is on this shard; None if edges do not expire."""
+        return None if self.aging is None else self.aging.window
 
     # ------------------------------------------------------------------ graph changes
 
@@ -97,10 +112,26 @@ class ShardGraph:
         self.store.grow()
         return np.concatenate([first, second[2 * half - len(ids) :]])
 
+    def apply_slice(self, block: EndpointBlock) -> None:
+        """Apply the operations of a batch, in order, to endpoints on this shard."""
+        self.apply_endpoints(block)
+        if self.window is not None:
+            record_endpoints(self, self.window, block)
+
     def apply_endpoints(self, block: EndpointBlock) -> None:
-        """Apply operations, in order, to endpoints on this shard."""
+        """Add and remove edges, in order, at their endpoints on this shard."""
         shares = self.graph.adjacency.apply_endpoints(block.op, block.endpoints, block.weight, block.side)
         self._record_changes(block.endpoints, block.numbers, shares, block.side == edge_kernels.OUT)
+
+    def age_edges(self, step: AgingStep) -> None:
+        """Rescale the stored weights before a batch, if necessary, and set their unit."""
+        if step.rescaling != 1.0:
+            self.graph.adjacency.scale_weights(step.rescaling)
+        self.set_weight_unit(step.unit)
+
+    def set_weight_unit(self, unit: float) -> None:
+        """Set the stored value of a weight of one that arrives now."""
+        self.graph.adjacency.weight_scale = WeightScale(unit)  # only the driver knows the effective number of edges
 
     def remove_vertex(self, row: int) -> list[RowArray]:
         """Remove a vertex of this shard with its edges; return its neighbors as rows on each shard."""
@@ -132,46 +163,27 @@ class ShardGraph:
 
     # ------------------------------------------------------------------ reads of some rows
 
-    def find_rows(self, ids: IdColumn) -> RowArray:
-        """Return the rows of ids that belong to this shard, −1 for unknown ids."""
-        return self.graph.ids.find_rows(ids)
+    @property
+    def vectors(self) -> NDArray[Any]:
+        """The stored vectors of all rows."""
+        return self.store.vectors
 
-    def read_ids(self, rows: RowArray) -> IdColumn:
-        """Return the ids of rows."""
-        return self.graph.ids.to_column(rows)
+    def read_row(self, row: int, attributes: Sequence[str]) -> list[Any]:
+        """Return some attributes of one row, as numbers; none of row −1."""
+        return super().read_row(row, attributes if row >= 0 else ())
 
-    def read_rows(self, rows: RowArray, attribute: str) -> NDArray[Any]:
-        """Return one attribute of each row.
-
-        `attribute` is "vectors" (as stored), "placed", "arrival", "degree", "strength" or "in_strength".
-        """
-        links = self._links
-        columns: dict[str, NDArray[Any]] = {
-            "vectors": self.store.vectors,
-            "placed": self.store.placed,
-            "arrival": self.graph.arrival,
-            "degree": links.degree,
-            "strength": links.strength,
-            "in_strength": links.in_strength,
-        }
-        return columns[attribute][rows]
-
-    def read_edges(self, rows: RowArray, attribute: str) -> tuple[RowArray, NDArray[Any]]:
-        """Return the degrees of rows, and one attribute of all their edges, row by row.
-
-        `attribute` is "code" (the row code of the neighbor), "weight", "outgoing" or "incoming".
-        """
-        slots, links = self.graph.adjacency.slots(rows), self._links
-        if attribute == "code":
-            values = self.slot_codes(slots)
-        else:
-            values = {"weight": links.weight, "outgoing": links.outgoing, "incoming": links.incoming}[attribute][slots]
-        return links.degree[rows].astype(np.int64), values
+    def list_edges(self, rows: RowArray, attribute: str) -> tuple[RowArray, NDArray[Any]]:
+        """Return the degrees of rows, and one attribute of all their edges; see `read_edges`."""
+        return self.read_rows(rows, "degree").astype(np.int64), self.read_edges(rows, attribute)
 
     def list_neighbors(self, row: int, limit: int | None) -> tuple[RowArray, NDArray[np.float32]]:
-        """Return the row codes of a row's neighbors and the edge weights, latest edge first; row −1 has none."""
-        slots = self.graph.adjacency.slots(np.array([row] if row >= 0 else NO_ROWS))[::-1][:limit]
-        return self.slot_codes(slots), self._links.weight[slots]
+        """Return the neighbors of a row and the stored edge weights, latest edge first; row −1 has none."""
+        return super().list_neighbors(row, limit) if row >= 0 else (NO_ROWS, np.empty(0, np.float32))
+
+    def _read_slots(self, slots: RowArray, attribute: str) -> NDArray[Any]:
+        """Read slots; neighbors are row codes."""
+        values = super()._read_slots(slots, attribute)
+        return self.encode(values) if attribute == "neighbor" else values
 
     def edges_exist(self, rows: RowArray, codes: RowArray) -> NDArray[np.bool_]:
         """Return, pair by pair, whether a row has an edge (outgoing, if directed) to the vertex with a row code."""
@@ -209,20 +221,17 @@ class ShardGraph:
 
     def sizes(self) -> dict[str, int]:
         """Return counts whose sums over all shards describe the model."""
-        row_count = self.graph.row_count
-        degree, vectors = self._links.degree[:row_count], self.store.vectors[:row_count]
-        unplaced = (self.graph.arrival[:row_count] >= 0) & (self.store.placed[:row_count] == 0)
-        return {
-            "vertices": len(self.graph),
-            "edges": self.graph.adjacency.edge_count,
-            "endpoints": self.graph.adjacency.endpoint_count,
-            "with_edges": int(np.count_nonzero(degree)),
-            "unplaced": int(np.count_nonzero(unplaced)),
-            "bytes": self.graph.ids.nbytes + self.graph.adjacency.nbytes + vectors.nbytes,
-        }
+        edges, endpoints = self.graph.adjacency.edge_count, self.graph.adjacency.endpoint_count
+        sizes, window_bytes = super().sizes(), 0 if self.aging is None else self.aging.nbytes
+        sizes["bytes"] += window_bytes
+        return {"vertices": len(self.graph), "edges": edges, "endpoints": endpoints, **sizes}
 
     def grams(self) -> list[NDArray[np.float64]]:
         """Return, for each view, the inner products of its columns over the rows of this shard."""
+        if self.rule.one_by_one:
+            rows = self.vectors[: self.graph.row_count]
+            with limit_blas_to_one_thread():
+                return [rows.T @ rows]
         return view_grams(self.rule.coordinates, self.store, self.rule.threads)
 
     # ------------------------------------------------------------------ consistency checks
@@ -264,7 +273,21 @@ class ShardGraph:
             "edges": np.array(self.graph.adjacency.edge_count),
             "vectors": self.store.vectors[:rows].copy(),
             "placed": self.store.placed[:rows].copy(),
+            **({} if self.window is None else {f"window_{name}": array for name, array in self.window.state().items()}),
         }
+
+    def count_due(self, now: float) -> int:
+        """Return an upper bound of the number of edges in the window that have expired by `now`."""
+        return 0 if self.window is None else self.window.count_due(now)
+
+    def count_timed(self) -> int:
+        """Return the number of edges in the window."""
+        return 0 if self.window is None else len(self.window)
+
+    def read_window(self, first: int, last: int) -> dict[str, NDArray[Any]]:
+        """Return the edges in the window with a first arrival number from `first` to `last` − 1; see `Window.state`."""
+        assert self.window is not None
+        return self.window.state(first, last)
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Replace the state of this shard by one that `state` returned."""
@@ -273,6 +296,10 @@ class ShardGraph:
             strip_prefix("graph_", state), directed=adjacency.directed, duplicates=adjacency.duplicates
         )
         self.graph.adjacency.set_edge_count(int(state["edges"]))
+        if self.aging is not None:
+            self.aging.attach(self.graph)
+        if self.window is not None:
+            self.window.restore(strip_prefix("window_", state))
         self.store = self.store.empty_for(self.graph)
         rows = self.graph.row_count
         self.store.vectors[:rows], self.store.placed[:rows] = state["vectors"], state["placed"]
@@ -285,9 +312,9 @@ class ShardGraph:
 
     def slot_codes(self, slots: RowArray) -> RowArray:
         """Return the row codes of the neighbors in slots."""
-        return self._encode(self._links.neighbor[slots].astype(np.int64))
+        return self._read_slots(slots, "neighbor")
 
-    def _encode(self, neighbors: RowArray) -> RowArray:
+    def encode(self, neighbors: RowArray) -> RowArray:
         """Return the row codes of neighbors as they are stored in slots."""
         return np.where(neighbors < 0, -1 - neighbors, neighbors * self.shards + self.index)
 

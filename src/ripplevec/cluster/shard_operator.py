@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
 from ripplevec.cluster.routing import split_positions
-from ripplevec.graph.adjacency import RowArray, Totals
+from ripplevec.graph._query_kernels import spread_sides
+from ripplevec.graph.adjacency import RowArray, Totals, WeightScale
 from ripplevec.util.parallel import block_ranges
 from ripplevec.views.aligned_matrix import aligned_zeros
 from ripplevec.views.operators import (
@@ -32,14 +33,16 @@ if TYPE_CHECKING:
     from ripplevec.cluster.shard import Shard
 
 Matrix = NDArray[Any]
+UNSCALED = WeightScale()
 NOISE_BLOCK_WORDS = 1 << 20  # random words drawn at a time
 
 
 class ShardedAdjacency:
     """The graph of all shards, as one of them sees it during a start or an anchor: a `RemoteAdjacency` for views."""
 
-    def __init__(self, shard: Shard) -> None:
+    def __init__(self, shard: Shard, weight_scale: WeightScale = UNSCALED) -> None:
         self.shard, self.mesh, self.graph = shard, shard.mesh, shard.graph
+        self.weight_scale = weight_scale
         self.rows = max(shard.graph.row_count, 1)  # an empty shard has one row without edges
         shard.graph.adjacency.ensure_rows(self.rows)
         shard.store.grow()
@@ -58,7 +61,9 @@ class ShardedAdjacency:
         self._halo_size = order.size
         self._sent_rows: list[RowArray] = self.mesh.exchange([distinct[part] // shards for part in by_shard])
         totals = zip(*self.mesh.gather(self.graph.adjacency.totals(self.rows)), strict=True)
-        self._totals = Totals(*map(sum, totals))
+        self.endpoints, strength, active = map(sum, totals)
+        effective = int(min(self.endpoints, 2 * self.weight_scale.effective_edges))
+        self._totals = Totals(effective, strength, active)
         kernels.map_to_halo(links, self.rows, halo_index[index])
         try:
             yield
@@ -68,6 +73,21 @@ class ShardedAdjacency:
     def totals(self, rows: int = 0) -> Totals:
         """Return sums over the graph of all shards."""
         return self._totals
+
+    def is_bipartite(self, rows: int) -> bool:
+        """Return whether the graph of all shards is bipartite.
+
+        Each vertex gets a label, the lowest arrival number in its component, and a side. Each shard spreads both along
+        its own edges; then the shards exchange the labels at their borders, until no label changes.
+        """
+        links, sides = self.graph.adjacency.links, self.zeros(1, np.int64)
+        sides[: self.rows, 0] = 2 * self.graph.arrival[: self.rows]
+        while True:
+            self.fill_halo(sides, np.zeros(1))
+            outcome = np.array(spread_sides(links, self.rows, sides[:, 0]))
+            changed, conflicts = self.mesh.sum(outcome).tolist()
+            if conflicts or not changed:
+                return not conflicts
 
     def operator(self, tau: float) -> ShardOperator:
         """Return the operator of a view with this τ."""
@@ -101,7 +121,7 @@ class ShardOperator(Operator):
         super().__init__(graph.graph.adjacency, graph.rows, tau, graph.shard.rule.threads)
         self.graph, self.mesh, totals = graph, graph.mesh, graph.totals()
         self.active_count, self.total_strength = totals.active, totals.strength
-        self.mean_degree = totals.endpoints / max(self.active_count, 1)
+        self.mean_degree = graph.endpoints / max(self.active_count, 1)
 
     def allocate_workspace(self, block: Matrix) -> Matrix:
         """Return a zero matrix as wide as the widest column chunk of a block."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ripplevec.cluster.fault_tolerance import FaultTolerantEngine
+from ripplevec.cluster.engine import ClusterEngine
+from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.state_arrays import saved_shard_count
+from ripplevec.cluster.transport import LocalTransport, Transport
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
@@ -16,18 +19,22 @@ from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS
 from ripplevec.errors import FormatError, InvalidValueError, MissingExtraError
 from ripplevec.parameters import Parameters
 from ripplevec.util.checked_directory import RESTORE_HINT, read_arrays
+from ripplevec.util.locks import ReadWriteLock
+from ripplevec.util.parallel import resolve_threads
 
-try:
-    from ripplevec.cluster.ray_transport import RayTransport, ShardActors
-except ModuleNotFoundError as error:
-    raise MissingExtraError("ripplevec.cluster", "cluster") from error
+if TYPE_CHECKING:
+    from ripplevec.cluster.ray_transport import ShardActors
+
+IN_PROCESS = "in-process"
+"""Address of shards that are threads of this process, without Ray: for maintenance of a saved state, and for tests."""
 
 
 class ShardedEmbedder(Embedder):
     """An `Embedder` whose vertices are distributed over the machines of a Ray cluster.
 
     It has the methods and parameters of `Embedder` and produces the same vectors for any number of shards: bit for bit
-    without anchors, up to rounding with anchors. Lost shards are recovered automatically.
+    without anchors, up to rounding with anchors. If a shard is lost, with its process or its machine, the model becomes
+    unusable. A session (`Sharded`) recovers it automatically.
 
     Parameters
     ----------
@@ -35,14 +42,14 @@ class ShardedEmbedder(Embedder):
         Number of shards, distributed over the machines in proportion to their processors.
     address : str, optional
         Address of a Ray cluster; "auto" for the cluster that this machine belongs to. By default, a cluster is started
-        on this machine.
+        on this machine. "in-process": the shards are threads of this process, without Ray.
     **parameters
-        Parameters of `Embedder`. Not available on shards: `rule` other than "ripple", `half_life` and `expire_after`.
+        Parameters of `Embedder`. With rule "paper", the driver applies a batch arrival by arrival, which is slow.
 
     Raises
     ------
     InvalidValueError
-        If a parameter is invalid or not available on shards.
+        If a parameter is invalid.
 
     Examples
     --------
@@ -52,18 +59,13 @@ class ShardedEmbedder(Embedder):
     >>> model.close()  # doctest: +SKIP
     """
 
+    _recovery_hint = "Load the last saved model; a session recovers lost shards automatically"
+
     def __init__(self, *, shards: int = 8, address: str | None = None, **parameters: Any) -> None:
         if isinstance(shards, bool) or not isinstance(shards, int) or shards < 1:
             raise InvalidValueError.of("shards", "a whole number ≥ 1", shards)
-        if parameters.get("rule", "ripple") != "ripple":
-            raise InvalidValueError.of("rule", '"ripple" (other rules run on one machine only)', parameters["rule"])
-        for name in ("half_life", "expire_after"):
-            if parameters.get(name) is not None:
-                raise InvalidValueError.of(
-                    name, "None (models with edge aging run on one machine only)", parameters[name]
-                )
         self.shards, self.address = shards, address
-        self._actors = ShardActors(shards, address)
+        self._actors = None if address == IN_PROCESS else _start_actors(shards, address)
         super().__init__(**parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -122,7 +124,7 @@ class ShardedEmbedder(Embedder):
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return parameters and arrays, for copies and pickles."""
+        """Return parameters and arrays, all of them on the driver, for copies and pickles."""
         return {**super().__getstate__(), "shards": self.shards, "address": self.address}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -133,18 +135,59 @@ class ShardedEmbedder(Embedder):
 
     def close(self) -> None:
         """Terminate the shards; unsaved changes are lost."""
-        self._actors.close()
+        if self._actors is not None:
+            self._actors.close()
 
     def _validated_parameters(self) -> Parameters:
         cluster_only = {"shards", "address"}
         return Parameters(**{name: value for name, value in self.get_params().items() if name not in cluster_only})
 
     def _create_engine(self, parameters: Parameters) -> Engine:
-        return cast(Engine, FaultTolerantEngine(RayTransport(self._actors, parameters), parameters))
+        return cast(
+            Engine, ClusterEngine(self._create_transport(parameters), parameters, recovery_hint=self._recovery_hint)
+        )
+
+    def _create_transport(self, parameters: Parameters) -> Transport:
+        """Create empty shards."""
+        if self._actors is not None:
+            from ripplevec.cluster.ray_transport import RayTransport
+
+            return RayTransport(self._actors, parameters)
+        threads = parameters.threads or max(1, resolve_threads(None) // self.shards)
+        shared = replace(parameters, threads=threads)
+        return LocalTransport(self.shards, lambda index: Shard(index, self.shards, shared))
+
+
+def _start_actors(shards: int, address: str | None) -> ShardActors:
+    try:
+        from ripplevec.cluster.ray_transport import ShardActors
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("ripplevec.cluster", "cluster") from error
+    return ShardActors(shards, address)
 
 
 class SessionShardedEmbedder(SessionModel, ShardedEmbedder):
-    """A model on shards that only a session may modify."""
+    """A model on shards that only a session may modify, and that the session recovers if a shard is lost."""
+
+    _recovery_hint = "The session recovers it; retry"
+
+    def _create_engine(self, parameters: Parameters) -> Engine:
+        self._transport = self._create_transport(parameters)
+        hint = self._recovery_hint
+        return cast(Engine, ClusterEngine(self._transport, parameters, recovery_hint=hint, on_loss=self._report_loss))
+
+    def _report_loss(self) -> None:
+        if self.on_loss is not None:
+            self.on_loss()
+
+    def create_replacement(self) -> SessionModel:
+        """Create an empty model on new shards in the same processes; the shards of this model are dropped."""
+        self._transport.drop()
+        replacement = object.__new__(type(self))
+        vars(replacement).update(vars(self), _lock=ReadWriteLock())
+        replacement._engine = replacement._create_engine(self._active_parameters)
+        self._transport = replacement._transport
+        return replacement
 
 
 class Sharded(NamedTuple):

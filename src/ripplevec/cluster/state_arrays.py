@@ -27,13 +27,11 @@ class ClusterSnapshot:
     """
 
     def __init__(self, engine: ClusterEngine) -> None:
-        self.sequence, self._transport = engine.sequence, engine.transport
-        self._driver_arrays, self._shard_states = _driver_arrays(engine), engine.submit("state")
-        self._digest = engine.digest()
+        self.sequence, self._state, self._digest = engine.sequence, lazy_state(engine), engine.digest()
 
     def state(self) -> LazyClusterState:
         """Return the state as plain arrays."""
-        return LazyClusterState(self._driver_arrays, self._transport, self._shard_states)
+        return self._state
 
     def digest(self) -> str:
         """Return the digest that the cluster had."""
@@ -72,15 +70,10 @@ class LazyClusterState(Mapping[str, NDArray[Any]]):
 
 def lazy_state(engine: ClusterEngine) -> LazyClusterState:
     """Return the state of a cluster as plain arrays that are copied now and fetched when they are read."""
-    return LazyClusterState(_driver_arrays(engine), engine.transport, engine.transport.call("state"))
+    return LazyClusterState(_driver_arrays(engine), engine.transport, engine.submit("state"))
 
 
-def gather_state(engine: ClusterEngine) -> Arrays:
-    """Return the state of a cluster as plain arrays, all of them on the driver."""
-    return dict(lazy_state(engine))
-
-
-def split_state(state: Arrays, size: int) -> list[Arrays]:
+def split_state(state: Mapping[str, NDArray[Any]], size: int) -> list[Arrays]:
     """Return the arrays of each shard; raise `FormatError` if the state has another number of shards than `size`."""
     saved = saved_shard_count(state)
     if saved != size:
@@ -91,7 +84,7 @@ def split_state(state: Arrays, size: int) -> list[Arrays]:
     return [strip_prefix(f"shard{shard}_", state) for shard in range(size)]
 
 
-def saved_shard_count(state: Arrays) -> int:
+def saved_shard_count(state: Mapping[str, NDArray[Any]]) -> int:
     """Return the number of shards of a saved model."""
     if "shards" not in state:
         raise FormatError(
@@ -101,7 +94,7 @@ def saved_shard_count(state: Arrays) -> int:
     return int(state["shards"])
 
 
-def read_counters(state: Arrays) -> dict[str, int]:
+def read_counters(state: Mapping[str, NDArray[Any]]) -> dict[str, int]:
     """Return the counters of a saved state by name."""
     return dict(zip(COUNTERS, state["counters"].tolist(), strict=True))
 
@@ -112,4 +105,5 @@ def _driver_arrays(engine: ClusterEngine) -> Arrays:
         "next_arrival": np.array(engine.next_arrival),
         "counters": np.array(list(engine.counters().values())),
         **{f"rule_{name}": array for name, array in engine.rule.state().items()},
+        **{f"memory_{name}": array for name, array in (engine.aging.state() if engine.aging else {}).items()},
     }

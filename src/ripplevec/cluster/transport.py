@@ -44,21 +44,20 @@ class Transport(Protocol):
     def wait(self, results: Sequence[Any]) -> None:
         """Wait until results are computed, without fetching them."""
 
-    def reset(self) -> None:
-        """Replace all shards by empty ones."""
+    def drop(self) -> None:
+        """Drop all shards, whose state is not needed any more."""
 
 
 class LocalTransport:
     """Shards in this process."""
 
     def __init__(self, size: int, new_shard: Callable[[int], Shard]) -> None:
-        self.size, self._new_shard = size, new_shard
-        self.reset()
-
-    def reset(self) -> None:
-        """Replace all shards by empty ones."""
-        self.shards = [self._new_shard(index) for index in range(self.size)]
+        self.size, self.shards = size, [new_shard(index) for index in range(size)]
         self._connect()
+
+    def drop(self) -> None:
+        """Drop all shards."""
+        self.shards = []
 
     def _connect(self) -> None:
         for shard, mesh in zip(self.shards, connect_locally(self.size), strict=True):

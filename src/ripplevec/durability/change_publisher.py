@@ -58,6 +58,12 @@ class ChangePublisher:
         """Keep the changes of a batch for the sinks of its source."""
         self._pending.setdefault(source, []).append(changes)
 
+    def replace_pending(self, replayed: dict[str, list[Changes]]) -> None:
+        """Replace pending changes, whose vectors are lost, by those of the same batches applied again."""
+        for source in self._pending:
+            first = self._pending[source][0].sequence
+            self._pending[source] = [changes for changes in replayed.get(source, []) if changes.sequence >= first]
+
     def publish(self, source: str, sinks: Sequence[ChangeSink]) -> None:
         """Write the pending changes of a source to its sinks; if a sink raises, they stay pending."""
         pending = self._pending.get(source, [])

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ripplevec.durability import journal_database
 from ripplevec.durability.directory_lock import lock_holder
 from ripplevec.durability.journal import JOURNAL_FILE, MARKER_FILE, Journal
 from ripplevec.durability.journal_integrity import LastBatchMarker
 from ripplevec.durability.recovery import load_snapshot, recover
-from ripplevec.durability.session_model import SessionModel, create_model
+from ripplevec.durability.session_model import ModelFactory, SessionModel, create_model
 from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SnapshotStore
 from ripplevec.errors import FormatError, RipplevecError
 from ripplevec.util.checked_directory import fsync_directory, remove_path
+
+FactoryChoice: TypeAlias = Callable[[Mapping[str, Any]], ModelFactory]
+"""Function that chooses the model of a directory by its metadata."""
+
+
+def choose_session_model(metadata: Mapping[str, Any]) -> ModelFactory:
+    """Choose the model of a directory without shards."""
+    return SessionModel
 
 
 class TruncationResult(NamedTuple):
@@ -46,8 +56,11 @@ def inspect_directory(directory: Path) -> dict[str, Any]:
         journal.close()
 
 
-def verify_directory(directory: Path) -> dict[str, Any]:
-    """Check every byte, and that replaying the batches reproduces every snapshot; return faults and final digest."""
+def verify_directory(directory: Path, factory: FactoryChoice = choose_session_model) -> dict[str, Any]:
+    """Check every byte, and that replaying the batches reproduces every snapshot; return faults and final digest.
+
+    `factory` chooses the model by the metadata of the directory: in this process, or on shards.
+    """
     faults: list[str] = []
     digest, sequence = None, None
     try:
@@ -56,7 +69,8 @@ def verify_directory(directory: Path) -> dict[str, Any]:
         journal = Journal(directory / JOURNAL_FILE, read_only=True)
         try:
             faults += journal.verify()
-            model = _replay(journal, SnapshotStore(directory / SNAPSHOTS_DIRECTORY), faults)
+            make_model = partial(create_model, journal.metadata, factory(journal.metadata))
+            model = _replay(journal, SnapshotStore(directory / SNAPSHOTS_DIRECTORY), make_model, faults)
         finally:
             journal.close()
         digest, sequence = model.digest(), model.sequence
@@ -65,28 +79,34 @@ def verify_directory(directory: Path) -> dict[str, Any]:
     return {"directory": str(directory), "faults": faults, "sequence": sequence, "digest": digest}
 
 
-def truncate_state(directory: Path) -> TruncationResult:
-    """Discard the batches that cannot be recovered; all of them if the journal is missing or empty."""
+def truncate_state(directory: Path, factory: FactoryChoice = choose_session_model) -> TruncationResult:
+    """Discard the batches that cannot be recovered; all of them if the journal is missing or empty.
+
+    `factory` is as in `verify_directory`.
+    """
     path = directory / JOURNAL_FILE
     journal_database.finish_replacement(path)
     if not path.exists() or not path.stat().st_size:
         return _discard_everything(directory)
     with closing(Journal(path, tolerate_damage=True)) as journal:
         snapshots, metadata = SnapshotStore(directory / SNAPSHOTS_DIRECTORY), journal.metadata
-        _, report = recover(journal, snapshots, lambda: create_model(metadata), tolerate_damage=True)
+        make_model = partial(create_model, metadata, factory(metadata))
+        _, report = recover(journal, snapshots, make_model, tolerate_damage=True)
         if not journal.is_intact():
             damaged = journal.truncate(journal.last)
             report.note(f"{path}: rewrote the journal, whose pages were inconsistent; kept as {damaged.name}")
         return TruncationResult(journal.last, report.lost, report.notes)
 
 
-def _replay(journal: Journal, snapshots: SnapshotStore, faults: list[str]) -> SessionModel:
+def _replay(
+    journal: Journal, snapshots: SnapshotStore, make_model: Callable[[], SessionModel], faults: list[str]
+) -> SessionModel:
     """Replay all batches from the oldest state available and compare the model with every snapshot on the way."""
-    model = create_model(journal.metadata) if journal.first == 1 else None
+    model = make_model() if journal.first == 1 else None
     digests: dict[int, str] = {}
     for sequence in reversed(snapshots.sequences):
         try:
-            restored = load_snapshot(snapshots, sequence, lambda: create_model(journal.metadata))
+            restored = load_snapshot(snapshots, sequence, make_model)
         except FormatError as error:
             faults.append(f"{snapshots.path(sequence)}: {error}")
         else:

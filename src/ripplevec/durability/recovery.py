@@ -14,7 +14,7 @@ from ripplevec.durability.journal import JOURNAL_FILE, Journal, JournalRow
 from ripplevec.durability.session_model import SessionModel, build_metadata, check_parameters
 from ripplevec.durability.snapshot import SnapshotStore
 from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS
-from ripplevec.errors import FormatError, RipplevecError, SelfLoopWarning, StateError
+from ripplevec.errors import FormatError, LostStateError, RipplevecError, SelfLoopWarning, StateError
 
 _log = logging.getLogger("ripplevec.durability")
 
@@ -89,6 +89,18 @@ def recover(
     return model, report
 
 
+def rebuild(
+    journal: Journal, snapshots: SnapshotStore, make_model: Callable[[], SessionModel], last: int
+) -> tuple[SessionModel, RecoveryReport]:
+    """Restore the model after batch `last` while a session is open, because a part of its model is lost."""
+    report = RecoveryReport()
+    unpublished = min((sequence - 1 for sequence in journal.first_unpublished().values()), default=last)
+    model, bad_row = _restore_and_replay(journal, snapshots, make_model, report, min(unpublished, last), last)
+    if bad_row is not None:
+        raise FormatError(f"{journal.path}: batch {bad_row.sequence:,} {bad_row.fault}. Open the directory again.")
+    return model, report
+
+
 def load_snapshot(snapshots: SnapshotStore, sequence: int, make_model: Callable[[], SessionModel]) -> SessionModel:
     """Load the model of one snapshot and check its digest; raise `FormatError` if the snapshot is damaged."""
     try:
@@ -98,6 +110,8 @@ def load_snapshot(snapshots: SnapshotStore, sequence: int, make_model: Callable[
     model = make_model()
     try:
         model.engine.restore(snapshot.arrays)
+    except LostStateError:  # the snapshot itself may be good
+        raise
     except MALFORMED_STATE_ERRORS as error:
         raise FormatError(f"not a snapshot of this version ({error})") from error
     if model.sequence != sequence:
@@ -113,8 +127,12 @@ def _restore_and_replay(
     make_model: Callable[[], SessionModel],
     report: RecoveryReport,
     snapshot_limit: int,
+    last: int | None = None,
 ) -> tuple[SessionModel, JournalRow | None]:
-    """Load the newest good snapshot up to a limit and replay the later batches; stop at a damaged one and return it."""
+    """Load the newest good snapshot up to a limit and replay the later batches, up to `last` if given.
+
+    Stop at a damaged batch and return it.
+    """
     unpublished = journal.first_unpublished()
     model = _load_newest_snapshot(journal, snapshots, make_model, report, snapshot_limit)
     report.events, report.replayed = model.engine.events, 0
@@ -122,6 +140,8 @@ def _restore_and_replay(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SelfLoopWarning)  # given when the batch was first applied
         for row in journal.read_rows(model.sequence):
+            if last is not None and row.sequence > last:
+                break
             if row.entry is None:
                 return model, row
             changes = _apply_row(journal, model, row)
@@ -137,6 +157,8 @@ def _apply_row(journal: Journal, model: SessionModel, row: JournalRow) -> Change
     """Apply a batch of the journal; one that cannot be applied was not written by a session."""
     try:
         return model.replay_batch(row.entry.batch)  # type: ignore[union-attr]  # the caller has checked
+    except LostStateError:
+        raise
     except RipplevecError as error:
         raise FormatError(
             f"{journal.path}: batch {row.sequence:,} cannot be applied ({error}). Restore the directory from a backup."

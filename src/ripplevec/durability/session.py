@@ -7,26 +7,28 @@ order.
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from ripplevec.batch import Batch, EdgeListLike, Op, ids_to_list, take_ids
 from ripplevec.changes import Changes
 from ripplevec.durability.change_publisher import ChangePublisher, Listener
 from ripplevec.durability.directory_lock import DirectoryLock
 from ripplevec.durability.journal import JournalEntry
-from ripplevec.durability.recovery import open_journal, recover
+from ripplevec.durability.recovery import RecoveryReport, open_journal, rebuild, recover
 from ripplevec.durability.session_model import RUNTIME_PARAMETERS, ModelFactory, SessionModel, create_model
 from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SNAPSHOTS_KEPT, SnapshotStore, SnapshotWriter
-from ripplevec.errors import InvalidValueError, RipplevecError, StateError
+from ripplevec.errors import InvalidValueError, LostStateError, RipplevecError, StateError
 from ripplevec.graph.batch_validation import BatchAdmission
 from ripplevec.io.protocols import BadMessage, ChangeSink, DeadLetterSink, EventSource, Position, ReadResult
 
@@ -41,6 +43,11 @@ GROUP_SIZE = 16
 IDLE_FLUSH_SECONDS = 1.0
 """Time between two flushes of the sinks while a source has no input."""
 
+MAX_RECOVERIES = 5
+"""Number of times in a row that shards may be lost in one operation before it fails."""
+
+_log = logging.getLogger("ripplevec.durability")
+Result = TypeVar("Result")
 _READ_TIMEOUT_SECONDS = 0.1  # wait for a source before `until` is called again
 
 
@@ -93,6 +100,8 @@ class Session:
         The model, for reading only: its write methods raise `StateError`.
     recovery : RecoveryReport
         Result of opening the directory: snapshot used, batches replayed or lost, notes for the user.
+    recoveries : int
+        Number of times that lost shards have been recovered since then.
 
     Raises
     ------
@@ -146,6 +155,8 @@ class Session:
         self._publisher = ChangePublisher(self.recovery.unpublished)
         self._writer = SnapshotWriter(snapshots, lambda: self._journal.compact(self._last_compactable_batch()))
         self._events_at_last_snapshot = self.recovery.events
+        self.recoveries = 0
+        self.model.on_loss = self._start_recovery
 
     # ------------------------------------------------------------------ single batches
 
@@ -223,7 +234,8 @@ class Session:
             group = CommitGroup(self._journal.last + 1)
             for entry in entries:
                 try:
-                    self._admit(group, entry if isinstance(entry, JournalEntry) else JournalEntry(entry))  # type: ignore[arg-type]
+                    complete = entry if isinstance(entry, JournalEntry) else JournalEntry(entry)  # type: ignore[arg-type]
+                    self._retry_lost(partial(self._admit, group, complete), self._journal.last)
                 except RipplevecError as rejection:
                     group.outcomes.append(rejection)
             results = self._commit(group)
@@ -341,7 +353,7 @@ class Session:
         """
         position = self.position(source.name)
         source.open(position)
-        self._publisher.publish(source.name, sinks)
+        self._publish(source.name, sinks)
         if position is not None:
             source.acknowledge(position)
         batches, ended, last_flush = 0, False, time.monotonic()
@@ -368,15 +380,15 @@ class Session:
         """Commit one group of reads, publish the changes, and acknowledge the reads."""
         with self._write_lock:
             self._check_usable()
-            group = CommitGroup(self._journal.last + 1)
-            failure = self._admit_reads(group, source.name, reads, dead_letters)
+            admit = partial(self._admit_reads, source.name, reads, dead_letters)
+            group, failure = self._retry_lost(admit, self._journal.last)
             if sinks:
                 self._publisher.start_source(source.name, self._journal.last)
             else:
                 self._publisher.skip_source(source.name, self._journal.last + len(reads))
             results = self._commit(group, source.name if sinks else None)
         if results:
-            self._publisher.publish(source.name, sinks)
+            self._publish(source.name, sinks)
             source.acknowledge(reads[len(results) - 1].position)
         if failure is not None:
             raise failure
@@ -407,7 +419,7 @@ class Session:
         """
         with self._write_lock:
             self._check_usable()
-            writing = self._start_snapshot()
+            writing = self._retry_lost(self._start_snapshot, self._journal.last)
             sequence = self.model.sequence
         try:
             writing.result()
@@ -474,17 +486,22 @@ class Session:
                 return
         if not isinstance(entry.batch, Batch):
             entry = replace(entry, batch=self._to_batch(entry.batch))
-        if (admission := self._admission(group, entry.batch)) is not None:
-            admission.admit(entry.batch)
+        try:
+            if (admission := self._admission(group, entry.batch)) is not None:
+                admission.admit(entry.batch)
+        except LostStateError:
+            group.admission = None  # it reads the lost state
+            raise
         group.append(entry)
 
     def _admit_reads(
-        self, group: CommitGroup, source: str, reads: Sequence[ReadResult], dead_letters: DeadLetterSink | None
-    ) -> RipplevecError | None:
-        """Add the valid rows of each read to a group and record the others as dead letters.
+        self, source: str, reads: Sequence[ReadResult], dead_letters: DeadLetterSink | None
+    ) -> tuple[CommitGroup, RipplevecError | None]:
+        """Return a group with the valid rows of each read, and record the others as dead letters.
 
-        Without dead letters, stop before the first read that has an invalid row or message, and return the error.
+        Without dead letters, stop before the first read that has an invalid row or message, and return the error too.
         """
+        group = CommitGroup(self._journal.last + 1)
         for read in reads:
             batch, rejected = self._to_batch(read.batch), dict[int, RipplevecError]()
             if (admission := self._admission(group, batch)) is not None:
@@ -492,13 +509,13 @@ class Session:
             rejected_rows = (_make_bad_message(read, row, error) for row, error in rejected.items())
             for message in [*read.bad_messages, *rejected_rows]:
                 if dead_letters is None:
-                    return StateError(
+                    return group, StateError(
                         f"{source}: bad message at {message.where}: {message.reason}. Pass `dead_letters` to skip such "
                         "messages."
                     )
                 dead_letters.record(source, message)
             group.append(JournalEntry(batch, None, source, read.position))
-        return None
+        return group, None
 
     def _to_batch(self, edges: EdgeListLike) -> Batch:
         return Batch.from_any(edges, directed=self.model.directed)
@@ -520,7 +537,9 @@ class Session:
             if group.entries:
                 self._journal.append(group.entries, self._publisher.published)
             for sequence, entry in enumerate(group.entries, group.first):
-                changes = applied[sequence] = self.model.apply_batch(entry.batch)
+                changes = applied[sequence] = self._retry_lost(
+                    partial(self.model.apply_batch, entry.batch), sequence - 1
+                )
                 if source is not None:
                     self._publisher.queue(source, changes)
                 listener_errors += self._publisher.notify_listeners(entry, changes)
@@ -535,7 +554,7 @@ class Session:
         events, edges = self.model.engine.events, self.model.engine.edges
         due = events - self._events_at_last_snapshot >= max(self.snapshot_every, edges // 10)
         if due and not self._writer.busy:
-            with suppress(MemoryError):  # the batch is safe, and a later one starts the snapshot
+            with suppress(MemoryError, LostStateError):  # the batch is safe, and a later one starts the snapshot
                 self._start_snapshot()
         return results
 
@@ -548,6 +567,61 @@ class Session:
     def _start_snapshot(self) -> Future[None]:
         self._events_at_last_snapshot = self.model.engine.events
         return self._writer.submit(self.model.engine.snapshot())
+
+    # ------------------------------------------------------------------ lost shards
+
+    def _retry_lost(self, action: Callable[[], Result], last: int) -> Result:
+        """Run an action on the model after batch `last`; if shards are lost, recover this state and run it again."""
+        for _ in range(MAX_RECOVERIES):
+            try:
+                return action()
+            except LostStateError as error:
+                self._recover_model(last, error)
+        return action()
+
+    def _recover_model(self, last: int, lost: LostStateError) -> None:
+        """Recover the state after batch `last` from the last snapshot and the journal."""
+        _log.warning("shard lost, recovering the model: directory=%s batch=%d error=%s", self.directory, last, lost)
+        snapshots, report = self._writer.snapshots, RecoveryReport()
+
+        def replay() -> SessionModel:
+            nonlocal report
+            model, report = rebuild(self._journal, snapshots, self.model.create_replacement, last)
+            return model
+
+        for attempt in range(1, MAX_RECOVERIES + 1):
+            try:
+                self.model.replace_lost(replay)
+                break
+            except BaseException as error:
+                if attempt == MAX_RECOVERIES or not isinstance(error, LostStateError):
+                    self._failure = error
+                    raise
+        self._publisher.replace_pending(report.unpublished)
+        self.recoveries += 1
+
+    def _start_recovery(self) -> None:
+        """Recover lost shards in the background: a read has noticed the loss."""
+        threading.Thread(target=self._ensure_recovered, name="ripplevec-recovery", daemon=True).start()
+
+    def _ensure_recovered(self) -> None:
+        with self._write_lock, suppress(StateError):  # closed, or failed
+            self._check_usable()
+            self._ensure_complete()
+
+    def _ensure_complete(self) -> None:
+        """Recover lost shards, unless this has happened already."""
+        self._retry_lost(self.model.check_complete, self._journal.last)
+
+    def _publish(self, source: str, sinks: Sequence[ChangeSink]) -> None:
+        """Write pending changes to sinks; their vectors may be lost with a shard, until they are recovered."""
+        try:
+            self._publisher.publish(source, sinks)
+        except LostStateError:
+            with self._write_lock:
+                self._check_usable()
+                self._ensure_complete()
+            self._publisher.publish(source, sinks)
 
     def _last_compactable_batch(self) -> int:
         """Return the last batch that none of the kept snapshots needs for recovery."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 from types import MappingProxyType
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn, Protocol, cast
 
 from ripplevec.batch import Batch
 from ripplevec.changes import Changes
-from ripplevec.embedder import Embedder
+from ripplevec.embedder import Embedder, UnusableEngine
+from ripplevec.engine.engine import Engine
 from ripplevec.errors import InvalidValueError, StateError
 from ripplevec.graph.batch_validation import check_batch
 from ripplevec.parameters import Parameters
@@ -39,6 +40,7 @@ class SessionModel(Embedder):
     """
 
     saved_settings: ClassVar[Mapping[str, Any]] = {}
+    on_loss: Callable[[], None] | None = None  # called if a part of the model is lost; set by the session
     _recovery_hint = "Open the directory again: everything that was acknowledged is in it"
 
     def apply_batch(self, batch: Batch) -> Changes:
@@ -51,6 +53,26 @@ class SessionModel(Embedder):
         """Check a batch read from the journal against the state, then apply it."""
         check_batch(self._engine.graph_lookup, batch)
         return self.apply_batch(batch)
+
+    def check_complete(self) -> None:
+        """Raise `LostStateError` if a part of the model is lost."""
+        if self._engine.lost is not None:
+            raise self._engine.lost
+
+    def create_replacement(self) -> SessionModel:
+        """Create an empty model that can take the place of this one, of which a part is lost."""
+        raise NotImplementedError  # a model in this process is lost as a whole
+
+    def replace_lost(self, rebuild: Callable[[], SessionModel]) -> None:
+        """Replace the state by that of a rebuilt model; readers wait. If this fails, the model is unusable."""
+
+        def replace() -> None:
+            error = StateError("a part of the model is lost")
+            self._engine = cast(Engine, UnusableEngine(error, SessionModel._recovery_hint))
+            self._engine = rebuild().engine
+
+        with self._lock.exclude_writers():
+            self._lock.run_exclusively(replace)
 
     def warn_self_loops(self) -> None:
         """Warn once that self-loops are ignored."""

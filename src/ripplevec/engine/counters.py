@@ -9,6 +9,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplevec.graph.adjacency import WeightScale
 from ripplevec.rules.anchor import CorrectionError
 
 _log = logging.getLogger("ripplevec.engine")
@@ -54,6 +55,11 @@ class EngineCounters:
     def ready(self) -> bool:
         """Whether the start has been computed."""
         raise NotImplementedError
+
+    @property
+    def weight_scale(self) -> WeightScale:
+        """Scale of the stored weights; weights that do not decay are stored as they are."""
+        return WeightScale()
 
     def count_connected(self) -> int:
         """Return the number of vertices that have edges."""
@@ -122,6 +128,7 @@ class EngineCounters:
 
     def _record_size(self) -> None:
         """Count growth from the current size on, as after an anchor."""
-        self.vertices_at_anchor, self.edges_at_anchor = len(self), self.edges
+        self.vertices_at_anchor = len(self)
+        self.edges_at_anchor = int(min(self.edges, self.weight_scale.effective_edges))  # decayed ones count in part
         self.edge_events = self.rows_shortened = 0
         self.growth_slack = 0.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
 from ripplevec.engine.counters import COUNTERS
+from ripplevec.engine.local_rows import LocalRows
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import Graph, strip_prefix
 from ripplevec.graph.id_table import encode_ids
@@ -47,13 +49,13 @@ class StateSnapshot:
         """Return the digest of the copied state."""
         arrays = self._arrays
         graph = Graph.from_state(strip_prefix("graph_", arrays), directed=self._directed, duplicates=self._duplicates)
-        source = LocalDigestSource(graph, arrays["vectors"], arrays["placed"])
+        source = SnapshotRows(graph, arrays["vectors"], arrays["placed"])
         rule_arrays = strip_prefix("rule_", arrays) | select_digest_arrays(strip_prefix("memory_", arrays))
         return compute_digest(source, rule_arrays, self._counters, self._pending)
 
 
 class DigestSource(Protocol):
-    """The parts of a state that its digest covers. The state may be on other machines."""
+    """The parts of a state that its digest covers. The state may be on other machines. See `LocalRows`."""
 
     @property
     def next_arrival(self) -> int:
@@ -65,45 +67,21 @@ class DigestSource(Protocol):
     def id_column_of(self, rows: RowArray) -> IdColumn:
         """Return the ids of rows."""
 
-    def arrival_numbers(self, rows: RowArray) -> RowArray:
-        """Return the arrival numbers of rows."""
+    def read_rows(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return one attribute of each row."""
 
-    def degrees(self, rows: RowArray) -> RowArray:
-        """Return the number of neighbors of rows."""
-
-    def edge_values(self, rows: RowArray, name: str) -> NDArray[Any]:
-        """Return `weight` or `outgoing` weight of all edges of rows, or the `arrival` numbers of the neighbors."""
-
-    def row_values(self, rows: RowArray, name: str) -> NDArray[Any]:
-        """Return the stored `vectors` of rows, or whether they are `placed`."""
+    def read_edges(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return one attribute of all edges of rows."""
 
 
-class LocalDigestSource:
-    """State in the memory of this process, as a `DigestSource`."""
+class SnapshotRows(LocalRows):
+    """The rows of a copied state."""
+
+    vectors: NDArray[Any] = np.empty((0, 0))
 
     def __init__(self, graph: Graph, vectors: NDArray[Any], placed: NDArray[np.uint8]) -> None:
-        self.graph, self.rows_by_arrival, self.id_column_of = graph, graph.rows_by_arrival, graph.ids.to_column
-        self.next_arrival = graph.next_arrival
-        self._row_arrays = {"vectors": vectors, "placed": placed}
-
-    def arrival_numbers(self, rows: RowArray) -> RowArray:
-        """Return the arrival numbers of rows."""
-        return self.graph.arrival[rows]
-
-    def degrees(self, rows: RowArray) -> RowArray:
-        """Return the number of neighbors of rows."""
-        return self.graph.adjacency.links.degree[rows].astype(np.int64)
-
-    def edge_values(self, rows: RowArray, name: str) -> NDArray[Any]:
-        """Return values of all edges of rows; see `DigestSource`."""
-        links, slots = self.graph.adjacency.links, self.graph.adjacency.slots(rows)
-        if name == "arrival":
-            return self.graph.arrival[links.neighbor[slots]]
-        return {"weight": links.weight, "outgoing": links.outgoing}[name][slots]
-
-    def row_values(self, rows: RowArray, name: str) -> NDArray[Any]:
-        """Return values of rows; see `DigestSource`."""
-        return self._row_arrays[name][rows]
+        self.graph, self.vectors = graph, vectors
+        graph.adjacency.placed[: placed.size] = placed
 
 
 class HashedArray(NamedTuple):
@@ -116,7 +94,7 @@ class HashedArray(NamedTuple):
 
 def compute_digest(
     source: DigestSource,
-    rule_arrays: dict[str, NDArray[Any]],
+    rule_arrays: Mapping[str, NDArray[Any] | HashedArray],
     counters: dict[str, int],
     pending: BackgroundAnchor | None = None,
 ) -> str:
@@ -131,21 +109,23 @@ def compute_digest(
 
 def _hashed_arrays(
     source: DigestSource,
-    rule_arrays: dict[str, NDArray[Any]],
+    rule_arrays: Mapping[str, NDArray[Any] | HashedArray],
     counters: dict[str, int],
     pending: BackgroundAnchor | None,
 ) -> Iterator[HashedArray]:
     order = source.rows_by_arrival()
-    degree = source.degrees(order)
-    for array in (*_id_arrays(source.id_column_of(order)), source.arrival_numbers(order), degree):
+    degree = source.read_rows(order, "degree").astype(np.int64)
+    for array in (*_id_arrays(source.id_column_of(order)), source.read_rows(order, "arrival"), degree):
         yield _whole_array(array)
-    for name in ("arrival", "weight", "outgoing"):
-        yield _read_by_blocks(source.edge_values, order, name, int(degree.sum()))
+    yield _read_by_blocks(partial(_read_neighbor_numbers, source), order, int(degree.sum()))
+    for name in ("weight", "outgoing"):
+        yield _read_by_blocks(partial(source.read_edges, attribute=name), order, int(degree.sum()))
     for name in ("vectors", "placed"):
-        yield _read_by_blocks(source.row_values, order, name, order.size)
+        yield _read_by_blocks(partial(source.read_rows, attribute=name), order, order.size)
     for name in sorted(rule_arrays):
         if not name.startswith("cascade_"):  # a cache of rows, which depend on the memory layout
-            yield _whole_array(rule_arrays[name])
+            values = rule_arrays[name]
+            yield values if isinstance(values, HashedArray) else _whole_array(values)
     since_anchor = (
         counters[name] for name in ("edge_events", "vertices_at_anchor", "edges_at_anchor", "rows_shortened")
     )
@@ -158,13 +138,16 @@ def _whole_array(array: NDArray[Any]) -> HashedArray:
     return HashedArray(array.dtype, array.shape, iter([array]))
 
 
-def _read_by_blocks(
-    read: Callable[[RowArray, str], NDArray[Any]], order: RowArray, name: str, length: int
-) -> HashedArray:
+def _read_by_blocks(read: Callable[[RowArray], NDArray[Any]], order: RowArray, length: int) -> HashedArray:
     """Read the values of all rows block by block; concatenated they have this length."""
-    empty = read(order[:0], name)
-    blocks = (read(order[first:last], name) for first, last in block_ranges(order.size, HASH_BLOCK_ROWS))
+    empty = read(order[:0])
+    blocks = (read(order[first:last]) for first, last in block_ranges(order.size, HASH_BLOCK_ROWS))
     return HashedArray(empty.dtype, (length, *empty.shape[1:]), blocks)
+
+
+def _read_neighbor_numbers(source: DigestSource, rows: RowArray) -> RowArray:
+    """Return the arrival numbers of all neighbors of rows."""
+    return source.read_rows(source.read_edges(rows, "neighbor"), "arrival")
 
 
 def _id_arrays(column: IdColumn) -> list[NDArray[Any]]:

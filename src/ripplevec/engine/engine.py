@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, IdColumn
 from ripplevec.changes import BatchOutcome
-from ripplevec.engine.counters import COUNTERS, EngineCounters
-from ripplevec.engine.digest import LocalDigestSource, StateSnapshot, compute_digest
-from ripplevec.engine.reads import EngineReads
+from ripplevec.engine.counters import COUNTERS
+from ripplevec.engine.digest import StateSnapshot
+from ripplevec.engine.reads import LocalReads
 from ripplevec.engine.state_validation import check_state
 from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray
 from ripplevec.graph.batch_validation import bound_growth
@@ -28,14 +28,14 @@ from ripplevec.rules.background_anchor import BackgroundAnchor
 from ripplevec.rules.base import Rule
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
-from ripplevec.temporal.edge_aging import EdgeAging, select_digest_arrays
+from ripplevec.temporal.edge_aging import EdgeAging
 from ripplevec.views.base import Progress
 
 MAX_PENDING_GROWTH = 2.0
 """A pending anchor is adopted at the latest when the graph has grown by this multiple of `anchor_growth`."""
 
 
-class Engine(EngineReads, EngineCounters):
+class Engine(LocalReads):
     """State of a model: graph, vectors, rule and counters."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Engine(EngineReads, EngineCounters):
         self.update_incomplete = False  # an update has begun and not finished: the state must not be used
         self.anchor_growth, self.start_size, self.change_threshold = anchor_growth, start_size, change_threshold
         self.anchor_lag = anchor_lag  # events until a due anchor is adopted, as a share of vertices plus edges
-        self.pending_anchor: BackgroundAnchor | None = None
+        self.pending_anchor = None
         if aging is not None:
             aging.attach(graph)
         self.reset_counters()
@@ -189,38 +189,6 @@ class Engine(EngineReads, EngineCounters):
         """Warn about ignored self-loops, once. Call it after the update: a warning filter may raise an error."""
         self.graph.warn_self_loops()
 
-    def count_connected(self) -> int:
-        """Return the number of vertices that have edges."""
-        return int(np.count_nonzero(self.graph.adjacency.links.degree[: self.graph.row_count]))
-
-    def diagnostics(self) -> dict[str, Any]:
-        """Return sizes, counters and quality measures."""
-        graph, rows = self.graph, self.graph.row_count
-        alive = graph.arrival[:rows] >= 0
-        aging_bytes = 0 if self.aging is None else self.aging.nbytes
-        return {
-            "vertices": len(graph),
-            "edges": graph.adjacency.edge_count,
-            "unplaced": int(np.count_nonzero(alive & (self.store.placed[:rows] == 0))),
-            "ready": self.rule.ready,
-            "orthogonality_error": self.rule.orthogonality_error(self.store),
-            "growth_since_anchor": self.growth,
-            "anchors": self.anchors,
-            "anchors_refused": self.anchors_refused,
-            "rows_shortened": self.rows_shortened,
-            "sequence": self.sequence,
-            "events": self.events,
-            "changes": self.changes,
-            **({} if self.aging is None else {"time": self.aging.time}),
-            "bytes": graph.ids.nbytes + graph.adjacency.nbytes + aging_bytes + rows * self.store.vectors[:1].nbytes,
-        }
-
-    def digest(self) -> str:
-        """Return a hash of graph, vectors, coordinates and counters that does not depend on the memory layout."""
-        source = LocalDigestSource(self.graph, self.store.vectors, self.store.placed)
-        aging = {} if self.aging is None else select_digest_arrays(self.aging.state())
-        return compute_digest(source, self.rule.state() | aging, self.counters(), self.pending_anchor)
-
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state as plain arrays."""
         return self.snapshot().state()
@@ -315,11 +283,6 @@ class Engine(EngineReads, EngineCounters):
     def _count_events(self, batch: Batch) -> int:
         """Return the number of events of an applied batch. An expired edge is an event too."""
         return len(batch) + (0 if self.aging is None else self.aging.expired_count)
-
-    def _record_size(self) -> None:
-        super()._record_size()
-        effective_edges = self.graph.adjacency.weight_scale.effective_edges  # decayed edges do not count in full
-        self.edges_at_anchor = int(min(self.edges_at_anchor, effective_edges))
 
     def _copy_arrays(self) -> dict[str, NDArray[Any]]:
         """Copy the state, except for a pending anchor, to plain arrays."""

@@ -1,25 +1,33 @@
 """Read access to the state of a model: vertices, edges, vectors and changes.
 
-Code that reads a model uses these methods only and treats rows as opaque numbers. A state on several machines can then
-provide the same methods.
+Code that reads a model uses these methods only and treats rows as opaque numbers. `EngineReads` is written once, over a
+few operations on rows: `LocalReads` implements them in this process, `cluster/driver_reads.py` on shards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Id, IdColumn
+from ripplevec.batch import Id, IdColumn, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
-from ripplevec.graph.adjacency import RowArray, merge_duplicates
+from ripplevec.engine.counters import EngineCounters
+from ripplevec.engine.digest import HashedArray, compute_digest
+from ripplevec.engine.local_rows import LocalRows
+from ripplevec.errors import LostStateError, UnknownVertexError
+from ripplevec.graph.adjacency import RowArray, WeightScale, merge_duplicates
 from ripplevec.graph.batch_validation import GraphLookup
-from ripplevec.graph.graph import Graph
+from ripplevec.rules.background_anchor import BackgroundAnchor
 from ripplevec.rules.base import Rule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.searcher import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
+from ripplevec.temporal.edge_aging import EdgeAging, select_digest_arrays
+
+Search = Callable[[SearchTarget, Query, int], SearchResults]
+"""A search function; it comes from `Searcher.open_search`."""
 
 
 class VertexInfo(NamedTuple):
@@ -31,140 +39,176 @@ class VertexInfo(NamedTuple):
     placed: bool  # whether it has a vector
 
 
-class EngineReads:
+class EngineReads(EngineCounters):
     """Read methods of an engine.
 
     Rows come from `find_row`, `find_rows`, `rows_of` and `rows_by_arrival`, and are valid until the next batch.
     """
 
-    graph: Graph
     rule: Rule
-    store: VectorStore
-    sequence: int
-    anchors: int
+    aging: EdgeAging | None = None
+    pending_anchor: BackgroundAnchor | None = None
+    lost: LostStateError | None = None  # the loss of a part of the state; see `ClusterEngine`
 
-    # ------------------------------------------------------------------ vertices and ids
-
-    def __len__(self) -> int:
-        return len(self.graph)
+    # ------------------------------------------------------------------ operations on rows, by subclasses
 
     @property
-    def edges(self) -> int:
-        """Number of edges."""
-        return self.graph.adjacency.edge_count
+    def dim(self) -> int:
+        """Number of dimensions of a vector."""
+        raise NotImplementedError
 
     @property
     def next_arrival(self) -> int:
         """Arrival number of the next new vertex."""
-        return self.graph.next_arrival
+        raise NotImplementedError
+
+    @property
+    def graph_lookup(self) -> GraphLookup:
+        """The graph, as needed to check whether a batch can be applied."""
+        raise NotImplementedError
+
+    @property
+    def duplicate_policy(self) -> int:
+        """How the weights of a repeated edge are combined: a value of `DUPLICATE_POLICIES`."""
+        raise NotImplementedError
+
+    def find_rows(self, column: IdColumn) -> RowArray:
+        """Return the rows of vertices, −1 for unknown ones."""
+        raise NotImplementedError
+
+    def rows_by_arrival(self, select: Callable[[RowArray], NDArray[np.bool_]] | None = None) -> RowArray:
+        """Return the rows of all vertices, or of those whose arrival numbers `select` marks, in order of arrival."""
+        raise NotImplementedError
+
+    def id_column_of(self, rows: RowArray) -> IdColumn:
+        """Return the ids of rows as a column."""
+        raise NotImplementedError
+
+    def read_rows(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return one attribute of each row; see `LocalRows.read_rows`."""
+        raise NotImplementedError
+
+    def read_row(self, row: int, attributes: Sequence[str]) -> list[Any]:
+        """Return some attributes of one row, as numbers; see `read_rows`."""
+        raise NotImplementedError
+
+    def read_edges(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return one attribute of all edges of rows, row by row; see `LocalRows.read_edges`."""
+        raise NotImplementedError
+
+    def list_neighbors(self, row: int, limit: int | None) -> tuple[RowArray, NDArray[np.float32]]:
+        """Return the neighbors of a row and the stored edge weights, latest edge first: all, or `limit` of them."""
+        raise NotImplementedError
+
+    def find_nearest(self, search: Search, query: Query, count: int) -> tuple[RowArray, NDArray[np.float32]]:
+        """Return the rows of highest cosine with a query, highest first."""
+        raise NotImplementedError
+
+    def copy_vectors(self, rows: RowArray) -> tuple[Any, Callable[[Any], NDArray[np.float32]]]:
+        """Return a copy of the stored vectors of rows, and the function that converts it to served vectors."""
+        raise NotImplementedError
+
+    def store_with(self, rows: RowArray) -> tuple[VectorStore, RowArray]:
+        """Return a store that contains these rows, and their positions in it."""
+        raise NotImplementedError
+
+    def sizes(self) -> dict[str, int]:
+        """Return counts and bytes; see `LocalRows.sizes`."""
+        raise NotImplementedError
+
+    def orthogonality_error(self) -> float:
+        """Return how far the inner products of columns deviate from their intended values."""
+        raise NotImplementedError
+
+    def aging_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
+        """Return the arrays of edge aging that enter the digest."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ vertices and ids
 
     @property
     def ready(self) -> bool:
         """Whether the start has been computed, so that arrivals can be placed."""
         return self.rule.ready
 
-    @property
-    def graph_lookup(self) -> GraphLookup:
-        """The graph, as needed to check whether a batch can be applied."""
-        return self.graph
-
     def find_row(self, vertex: Id) -> int:
         """Return the row of a vertex, −1 if it is unknown."""
-        return self.graph.ids.find_row(vertex)
-
-    def find_rows(self, column: IdColumn) -> RowArray:
-        """Return the rows of vertices, −1 for unknown ones."""
-        return self.graph.ids.find_rows(column)
+        return int(self.find_rows(id_column([vertex]))[0])
 
     def rows_of(self, column: IdColumn) -> RowArray:
         """Return the rows of vertices; raise `UnknownVertexError` if some are unknown."""
-        return self.graph.rows_of(column)
-
-    def rows_by_arrival(self, select: Callable[[RowArray], NDArray[np.bool_]] | None = None) -> RowArray:
-        """Return the rows of all vertices, or of those whose arrival numbers `select` marks, in order of arrival."""
-        return self.graph.rows_by_arrival(select)
-
-    def id_column_of(self, rows: RowArray) -> IdColumn:
-        """Return the ids of rows as a column."""
-        return self.graph.ids.to_column(rows)
+        rows = self.find_rows(column)
+        if rows.size and rows.min() < 0:
+            raise UnknownVertexError(ids_to_list(take_ids(column, np.flatnonzero(rows < 0))))
+        return rows
 
     def ids_of(self, rows: RowArray) -> list[Id]:
         """Return the ids of rows as a list of ints and strs."""
-        return self.graph.ids.to_list(rows)
+        return ids_to_list(self.id_column_of(rows))
 
     # ------------------------------------------------------------------ properties of vertices
 
     def arrival_numbers(self, rows: RowArray) -> RowArray:
         """Return the arrival numbers of rows."""
-        return self.graph.arrival[rows]
+        return self.read_rows(rows, "arrival")
 
     def degrees(self, rows: RowArray) -> NDArray[np.int64]:
         """Return the number of edges of rows, in any direction."""
-        return self.graph.adjacency.links.degree[rows].astype(np.int64)
+        return self.read_rows(rows, "degree").astype(np.int64)
 
     def placed(self, rows: RowArray) -> NDArray[np.bool_]:
         """Return which rows have a vector."""
-        return self.store.placed[rows] != 0
+        return self.read_rows(rows, "placed") != 0
 
     def vertex_info(self, row: int) -> VertexInfo:
         """Return the properties of one vertex."""
-        links = self.graph.adjacency.links
-        return VertexInfo(
-            int(self.graph.arrival[row]),
-            int(links.degree[row]),
-            float(links.strength[row]) / self.graph.adjacency.weight_scale.unit,
-            bool(self.store.placed[row]),
-        )
+        arrival, degree, strength, placed = self.read_row(row, ("arrival", "degree", "strength", "placed"))
+        return VertexInfo(int(arrival), int(degree), float(strength) / self.weight_scale.unit, bool(placed))
 
     def neighbors(self, row: int, limit: int | None = None) -> tuple[RowArray, NDArray[np.float32]]:
         """Return the neighbors of a row and the edge weights, latest edge first: all, or `limit` of them."""
-        adjacency = self.graph.adjacency
-        links, slots = adjacency.links, adjacency.slots(np.array([row]))[::-1][:limit]
-        return links.neighbor[slots].astype(np.int64), links.weight[slots] / np.float32(adjacency.weight_scale.unit)
+        rows, weights = self.list_neighbors(row, limit)
+        return rows, weights / np.float32(self.weight_scale.unit)
 
     # ------------------------------------------------------------------ vectors
 
     def get_vectors(self, rows: RowArray) -> NDArray[np.float32]:
         """Return the vectors of rows as users see them."""
-        return self.rule.to_served(self.store.vectors[rows])
+        return self.rule.to_served(self.read_rows(rows, "vectors"))
 
     def get_vector(self, row: int) -> NDArray[np.float32]:
         """Return the vector of one row as users see it."""
-        return self.rule.to_served(self.store.vectors[row : row + 1])[0]
+        return self.get_vectors(np.array([row]))[0]
 
     def preview(self, rows: RowArray, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the vector of a new vertex with edges to these rows; a row may occur more than once."""
-        adjacency = self.graph.adjacency
-        edges = merge_duplicates(rows, weights * np.float32(adjacency.weight_scale.unit), adjacency.duplicate_policy)
-        return self.rule.to_served(self.rule.preview(self.store, *edges)[None])[0]
+        stored = weights * np.float32(self.weight_scale.unit)
+        neighbors, stored = merge_duplicates(rows, stored, self.duplicate_policy)
+        store, positions = self.store_with(neighbors)
+        return self.rule.to_served(self.rule.preview(store, positions, stored)[None])[0]
 
     def nearest(
-        self, search: Callable[[SearchTarget, Query, int], SearchResults], like: int | NDArray[np.float64], count: int
+        self, search: Search, like: int | NDArray[np.float64], count: int
     ) -> tuple[RowArray, NDArray[np.float32]]:
-        """Return the rows of highest cosine with a row (itself excluded) or with a vector, highest first.
-
-        `search` comes from `Searcher.open_search`.
-        """
-        target = SearchTarget(self.store, self.rule, self.sequence, self.anchors)
+        """Return the rows of highest cosine with a row (itself excluded) or with a vector, highest first."""
         if isinstance(like, int):
-            query = query_from_row(self.rule, self.store.vectors[like], like)
+            query = query_from_row(self.rule, self.read_rows(np.array([like]), "vectors")[0], like)
         else:
             query = query_from_vector(self.rule, like)
-        rows, cosines = search(target, query, min(count, max(len(self), 1)))
-        found = rows[0] >= 0
-        return rows[0][found], cosines[0][found]
+        return self.find_nearest(search, query, count)
 
     # ------------------------------------------------------------------ changes
 
     def build_changes(self, outcome: BatchOutcome) -> Changes:
         """Build the changes of the last batch or anchor."""
-        arrival = self.graph.arrival[outcome.moved]
+        arrival = self.arrival_numbers(outcome.moved)
         order = np.argsort(arrival, kind="stable")
         rows = outcome.moved[order]
+        vectors, to_served = self.copy_vectors(rows)
         return Changes(
-            self.graph.ids.to_column(rows),
-            self.store.copy_rows(rows),
-            self.rule.served_transform(),
+            self.id_column_of(rows),
+            vectors,
+            to_served,
             arrival[order] >= outcome.first_new,
             outcome.removed,
             self.sequence,
@@ -173,11 +217,126 @@ class EngineReads:
 
     def empty_changes(self, sequence: int) -> Changes:
         """Build the empty changes of a batch that had already been applied under this sequence number."""
-        no_rows = np.empty(0, np.int64)
-        vectors, to_vectors = self.store.vectors[no_rows], self.rule.served_transform()
-        return Changes(no_rows, vectors, to_vectors, np.empty(0, np.bool_), [], sequence, False)
+        no_rows, vectors = np.empty(0, np.int64), np.empty((0, self.dim), self.rule.precision)
+        return Changes(no_rows, vectors, self.rule.served_transform(), np.empty(0, np.bool_), [], sequence, False)
 
-    def gather(self) -> EngineReads:
+    # ------------------------------------------------------------------ the whole model
+
+    def diagnostics(self) -> dict[str, Any]:
+        """Return sizes, counters and quality measures."""
+        sizes = self.sizes()
+        return {
+            "vertices": len(self),
+            "edges": self.edges,
+            "unplaced": sizes["unplaced"],
+            "ready": self.ready,
+            "orthogonality_error": self.orthogonality_error(),
+            "growth_since_anchor": self.growth,
+            "anchors": self.anchors,
+            "anchors_refused": self.anchors_refused,
+            "rows_shortened": self.rows_shortened,
+            "sequence": self.sequence,
+            "events": self.events,
+            "changes": self.changes,
+            **({} if self.aging is None else {"time": self.aging.time}),
+            "bytes": sizes["bytes"],
+        }
+
+    def digest(self) -> str:
+        """Return a hash of graph, vectors, coordinates and counters that does not depend on the memory layout.
+
+        Vectors and edges are read block by block.
+        """
+        return compute_digest(self, self.rule.state() | self.aging_arrays(), self.counters(), self.pending_anchor)
+
+    def gather(self) -> LocalReads:
+        """Return the state on one machine."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Check internal invariants; raise if one fails."""
+        raise NotImplementedError
+
+
+class LocalReads(LocalRows, EngineReads):
+    """Read methods of a state in the memory of this process."""
+
+    store: VectorStore
+
+    def __len__(self) -> int:
+        return len(self.graph)
+
+    @property
+    def vectors(self) -> NDArray[Any]:
+        """The stored vectors of all rows."""
+        return self.store.vectors
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions of a vector."""
+        return int(self.store.vectors.shape[1])
+
+    @property
+    def edges(self) -> int:
+        """Number of edges."""
+        return self.graph.adjacency.edge_count
+
+    @property
+    def weight_scale(self) -> WeightScale:
+        """Scale of the stored weights."""
+        return self.graph.adjacency.weight_scale
+
+    @property
+    def duplicate_policy(self) -> int:
+        """How the weights of a repeated edge are combined."""
+        return self.graph.adjacency.duplicate_policy
+
+    @property
+    def graph_lookup(self) -> GraphLookup:
+        """The graph, as needed to check whether a batch can be applied."""
+        return self.graph
+
+    def find_row(self, vertex: Id) -> int:
+        """Return the row of a vertex, −1 if it is unknown."""
+        return self.graph.ids.find_row(vertex)  # faster than a column of one id
+
+    def get_vector(self, row: int) -> NDArray[np.float32]:
+        """Return the vector of one row as users see it."""
+        return self.rule.to_served(self.store.vectors[row : row + 1])[0]  # faster than an array of one row
+
+    def count_connected(self) -> int:
+        """Return the number of vertices that have edges."""
+        return int(np.count_nonzero(self.graph.adjacency.links.degree[: self.graph.row_count]))
+
+    def find_nearest(self, search: Search, query: Query, count: int) -> tuple[RowArray, NDArray[np.float32]]:
+        """Return the rows of highest cosine with a query, highest first."""
+        target = SearchTarget(self.store, self.rule, self.sequence, self.anchors)
+        rows, cosines = search(target, query, min(count, max(len(self), 1)))
+        found = rows[0] >= 0
+        return rows[0][found], cosines[0][found]
+
+    def copy_vectors(self, rows: RowArray) -> tuple[Any, Callable[[Any], NDArray[np.float32]]]:
+        """Return a copy of the stored vectors of rows, and the function that converts it to served vectors."""
+        return self.store.copy_rows(rows), self.rule.served_transform()
+
+    def store_with(self, rows: RowArray) -> tuple[VectorStore, RowArray]:
+        """Return the store, which contains all rows."""
+        return self.store, rows
+
+    def sizes(self) -> dict[str, int]:
+        """Return counts and bytes, those of edge aging included."""
+        sizes = super().sizes()
+        return sizes | {"bytes": sizes["bytes"] + (0 if self.aging is None else self.aging.nbytes)}
+
+    def orthogonality_error(self) -> float:
+        """Return how far the inner products of columns deviate from their intended values."""
+        return self.rule.orthogonality_error(self.store)
+
+    def aging_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
+        """Return the arrays of edge aging that enter the digest."""
+        return {} if self.aging is None else {**select_digest_arrays(self.aging.state())}
+
+    def gather(self) -> LocalReads:
         """Return the state on one machine: here, the engine itself."""
         return self
 

@@ -75,7 +75,9 @@ def check_state(state: Arrays, *, dim: int, directed: bool, rule: Rule, aging: E
         _check_pending_anchor(pending, rule, rows, next_arrival, sequence)
 
 
-def check_shards(shards: Sequence[Arrays], driver: Arrays, *, directed: bool, rule: RippleRule) -> None:
+def check_shards(
+    shards: Sequence[Arrays], driver: Arrays, *, dim: int, directed: bool, rule: Rule, aging: EdgeAging | None
+) -> None:
     """Check the arrays of a sharded model, those of each shard and those of the driver."""
     next_arrival = _get_count(driver, "next_arrival")
     graphs = [strip_prefix("graph_", dict(shard)) for shard in shards]
@@ -83,16 +85,28 @@ def check_shards(shards: Sequence[Arrays], driver: Arrays, *, directed: bool, ru
     key, balance = secrets.randbits(64), 0
     for number, (graph, shard) in enumerate(zip(graphs, shards, strict=True)):
         balance += check_edges(graph, directed, GraphPart(rows, number), key)
-        check_vectors(shard, int(rows[number]), rule.dim, rule.precision)
+        check_vectors(shard, int(rows[number]), dim, rule.precision)
         _check_free_rows(shard)
-        _reject_if(
-            _get_count(shard, "edges") > graph["edges_neighbor"].size, "a shard counts more edges than it has endpoints"
-        )
+        if aging is not None and aging.window is not None:
+            _check_window(strip_prefix("window_", dict(shard)), directed, GraphPart(rows, number), next_arrival)
     check_balance(balance)
+    _check_edge_counts(shards, graphs, directed)
     numbers = np.sort(np.concatenate([graph["arrival"][graph["arrival"] >= 0] for graph in graphs]))
     _reject_if((np.diff(numbers) == 0).any(), "two vertices have the same arrival number")
     check_counters(driver.get("counters"))
-    _check_coordinates(strip_prefix("rule_", dict(driver)), rule.dim)
+    row_codes = int(rows.max(initial=0)) * len(shards)
+    _check_rule(strip_prefix("rule_", dict(driver)), rule, row_codes, next_arrival)
+    if aging is not None:
+        _check_clock(strip_prefix("memory_", dict(driver)), aging)
+
+
+def _check_edge_counts(shards: Sequence[Arrays], graphs: Sequence[Arrays], directed: bool) -> None:
+    """Check the number of edges. A shard that lost edges which others counted may have a negative count."""
+    counted = sum(int(_get_scalar(shard, "edges", np.int64)) for shard in shards)
+    endpoints = sum(
+        int((graph["edges_outgoing"] > 0).sum()) if directed else graph["edges_neighbor"].size for graph in graphs
+    )
+    _reject_if(counted * (1 if directed else 2) != endpoints, "shards count more or fewer edges than they have")
 
 
 def check_graph(graph: Arrays, directed: bool) -> tuple[int, int]:
@@ -264,6 +278,14 @@ def _check_cascade(sets: Arrays, columns: int, rows: int, next_arrival: int) -> 
 
 
 def _check_edge_aging(arrays: Arrays, aging: EdgeAging, rows: int, next_arrival: int) -> None:
+    _check_clock(arrays, aging)
+    if aging.window is not None:
+        part = GraphPart(np.array([rows]), 0)
+        _check_window(strip_prefix("window_", dict(arrays)), aging.window.directed, part, next_arrival)
+
+
+def _check_clock(arrays: Arrays, aging: EdgeAging) -> None:
+    """Check the event clock and the decay."""
     clock = _check_finite(_get_column(arrays, "clock", np.float64), "clock")
     _reject_if(clock.size not in (0, 2) or (np.abs(clock) > MAX_TIME).any(), "clock: expected two times or none")
     now = float(clock[1] - clock[0]) if clock.size else 0.0
@@ -272,15 +294,16 @@ def _check_edge_aging(arrays: Arrays, aging: EdgeAging, rows: int, next_arrival:
         decay = _check_finite(_get_column(arrays, "decay", np.float64, 3), "decay")
         half_lives = now / aging.decay.half_life - decay[0]
         _reject_if((decay < 0).any() or not -2 <= half_lives <= RESCALE_HALF_LIVES + 1, "decay does not fit the clock")
-    if aging.window is not None:
-        _check_window(strip_prefix("window_", dict(arrays)), aging.window.directed, rows, next_arrival)
 
 
-def _check_window(window: Arrays, directed: bool, rows: int, next_arrival: int) -> None:
+def _check_window(window: Arrays, directed: bool, part: GraphPart, next_arrival: int) -> None:
     latest = _check_finite(_get_column(window, "latest", np.float64), "window")
     numbers, ends = (_get_matrix(window, name, np.int64, (latest.size, 2)) for name in ("numbers", "ends"))
     _reject_if((numbers < 0).any() or (numbers >= next_arrival).any(), "window: an arrival number is out of range")
-    _reject_if((ends < 0).any() or (ends >= rows).any(), "window: an endpoint is not a row of the graph")
+    parts = part.row_counts.size  # of one machine or more: with more than one, `ends` are row codes
+    inside = not (ends < 0).any() and (ends // parts < part.row_counts[ends % parts]).all()
+    _reject_if(not inside, "window: an endpoint is not a row of the graph")
+    _reject_if((ends[:, 0] % parts != part.number).any(), "window: an edge is on the wrong shard")
     first, second = numbers[:, 0], numbers[:, 1]
     _reject_if(
         (first == second).any() or (not directed and (first > second).any()), "window: endpoints are out of order"

@@ -17,7 +17,7 @@ from ripplevec.graph import _edge_kernels as kernels
 from ripplevec.graph._block_kernels import Links
 from ripplevec.graph._bulk_edge_kernels import EdgeBatch, reserve_blocks
 from ripplevec.graph._hub_kernels import is_index_consistent
-from ripplevec.graph._query_kernels import has_edge, has_edges
+from ripplevec.graph._query_kernels import has_edge, has_edges, is_bipartite
 from ripplevec.graph.bulk_edges import MAX_BULK_EDGES, BulkInsertion
 from ripplevec.util.growable_array import GrowableArray, next_capacity
 from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES
@@ -128,6 +128,10 @@ class Adjacency:
         degrees = self.links.degree[:rows]
         endpoints = int(min(degrees.sum(), 2 * self.weight_scale.effective_edges))
         return Totals(endpoints, float(self.links.strength[:rows].sum()), int(np.count_nonzero(degrees)))
+
+    def is_bipartite(self, rows: int) -> bool:
+        """Return whether the graph of the first `rows` rows is bipartite."""
+        return bool(is_bipartite(self.links, rows))
 
     def ensure_rows(self, rows: int) -> None:
         """Allocate rows 0 … rows−1 if necessary; new rows have no edges."""

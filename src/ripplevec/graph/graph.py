@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -213,18 +213,26 @@ class Graph:
         """
         pairs, arrived = self._intern(src, dst)
         first_new = self.next_arrival - arrived.size
-        newest = self.arrival[pairs].max(axis=1)
-        # Sort key of an operation: 2·a in the step of arrival a, 2·a + 1 between known vertices after arrival a.
-        key = np.where(newest < first_new, 2 * np.maximum.accumulate(newest) + 1, 2 * newest)
-        if _adds_and_removes_an_edge(op, pairs):  # keep the order of the batch; an arrival gets only its first edges
-            key = np.maximum.accumulate(key)
-        order = np.argsort(key, kind="stable")
+        key, order = self._order_by_arrival(op, pairs, first_new)
         step_keys = np.union1d(key, 2 * self.arrival[arrived])  # an arrival is a step even if it has no edges
         cuts = [*np.searchsorted(key[order], step_keys).tolist(), order.size]
         for step_key, (begin, end) in zip(step_keys.tolist(), pairwise(cuts), strict=True):
             chosen = order[begin:end]
             new_vertex = arrived[:0] if step_key % 2 else arrived[step_key // 2 - first_new :][:1]
             yield self._apply_rows(new_vertex, op[chosen], pairs[chosen], weight[chosen])
+
+    def _order_by_arrival(
+        self, op: NDArray[np.int8], pairs: NDArray[np.int64], first_new: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return a key of each operation, and the order of the operations by this key.
+
+        The key is 2·a in the step of arrival a, and 2·a + 1 between known vertices after arrival a.
+        """
+        newest = self.arrival[pairs].max(axis=1)
+        key = np.where(newest < first_new, 2 * np.maximum.accumulate(newest) + 1, 2 * newest)
+        if _adds_and_removes_an_edge(op, pairs):  # keep the order of the batch; an arrival gets only its first edges
+            key = np.maximum.accumulate(key)
+        return key, np.argsort(key, kind="stable")
 
     def _intern(self, src: IdColumn, dst: IdColumn) -> tuple[NDArray[np.int64], RowArray]:
         """Return the rows of both endpoints, adding vertices that are new, and the rows of the new vertices."""
@@ -268,7 +276,7 @@ def unit_weights(length: int) -> NDArray[np.float32]:
     return _UNIT_WEIGHTS[:length] if length <= _SMALL_BATCH else np.ones(length, np.float32)
 
 
-def strip_prefix(prefix: str, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def strip_prefix(prefix: str, state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Return the arrays of a state whose names start with a prefix, with the prefix removed."""
     return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
 

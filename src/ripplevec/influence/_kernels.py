@@ -99,6 +99,20 @@ def spread_round(
 
 
 @allocation_free
+def draw_edges(
+    key: int,
+    targets: NDArray[np.int64],
+    sources: NDArray[np.int64],
+    in_strength: NDArray[np.float64],
+    outgoing: NDArray[np.float32],
+    drawn: NDArray[np.bool_],
+) -> None:
+    """Write to `drawn` along which edges influence spreads, as in `spread_round`; vertices are arrival numbers."""
+    for i in range(drawn.size):
+        drawn[i] = draw_uniform(key, targets[i], sources[i]) * in_strength[i] < outgoing[i]
+
+
+@allocation_free
 def mark_seen(reached: NDArray[np.int64], seen: NDArray[np.int64], stamp: int) -> int:
     """Mark rows as seen and move the first occurrence of each new row to the front; return the number of new rows."""
     count = 0

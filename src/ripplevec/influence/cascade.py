@@ -18,6 +18,14 @@ UNLIMITED_DEPTH = -1  # as many rounds as reach new vertices
 _SAVED_ARRAYS = ("owner", "made", "begin", "members")  # names of attributes and of saved arrays
 
 
+class RemoteCascadeGraph(Graph):
+    """A graph whose edges are on other machines, and that runs cascades itself."""
+
+    def run_cascade(self, source: int, depth: int, key: np.uint64) -> tuple[RowArray, NDArray[np.int64]]:
+        """Return the rows influenced by `source`, and the bounds of the rounds; see `kernels.run_cascade`."""
+        raise NotImplementedError
+
+
 class Cascade:
     """Samples influenced sets: v influences each neighbor u that is not yet influenced with probability a_uv / d_u."""
 
@@ -36,6 +44,8 @@ class Cascade:
     ) -> tuple[RowArray, NDArray[np.int64]]:
         """Return the rows influenced within `depth` rounds, and the bounds of the rounds: 0, end of round 1, …"""
         key = draw_key(self.seed, int(graph.arrival[source]), attempt)
+        if isinstance(graph, RemoteCascadeGraph):
+            return graph.run_cascade(source, depth, key)
         if self._seen.size < graph.adjacency.capacity:
             self._seen = grow_array(self._seen, graph.adjacency.capacity)
         self._stamp += 1
@@ -115,8 +125,8 @@ class CachedCascade(Cascade):
 
     def _compact(self, graph: Graph) -> None:
         """Keep only the sets of vertices that still exist, without gaps."""
-        rows = min(self.owner.size, graph.arrival.size)  # a restored graph may have fewer rows allocated than before
-        live = np.flatnonzero((self.owner[:rows] >= 0) & (self.owner[:rows] == graph.arrival[:rows]))
+        owned = np.flatnonzero(self.owner >= 0)
+        live = owned[self.owner[owned] == graph.arrival[owned]]
         first, size = self.begin[live, 0], self.begin[live, -1] - self.begin[live, 0]
         new_first = np.cumsum(size) - size
         members = self.members[np.repeat(first - new_first, size) + np.arange(int(size.sum()))]

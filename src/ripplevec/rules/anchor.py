@@ -22,7 +22,6 @@ from ripplevec.views.operators import (
     SUB_BLOCK_ROWS,
     AdjacencyLike,
     sum_over_blocks,
-    weight_unit,
     weighted_cross_products,
 )
 
@@ -150,7 +149,7 @@ def preserves_spectrum(old: Coordinates, bases: list[Basis]) -> bool:
 
 def to_weight_unit(adjacency: AdjacencyLike, bases: list[Basis]) -> list[Basis]:
     """Convert τ and center of bases from stored weights to the unit of new edges, as `Coordinates` keeps them."""
-    unit = weight_unit(adjacency)
+    unit = adjacency.weight_scale.unit
     return [replace(basis, tau=basis.tau / unit, center=basis.center / unit) for basis in bases]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views.base import Progress
 
 ON_EMPTY = ("neighbors", "zero", "resample")  # replacements for an empty influenced set; see `Embedder`
+_NO_ROWS: RowArray = np.empty(0, np.int64)
 MAX_RESAMPLES = 100  # attempts to draw a non-empty influenced set, before all neighbors are used
 
 
@@ -56,12 +58,12 @@ class PaperRule(LaplacianRule):
             if store.placed[row]:  # an unplaced neighbor may have been queued twice
                 continue
             if self.began_empty and self.unit_vectors < self.dim:
-                store.vectors[row, self.unit_vectors] = 1.0
+                store.update_rows(partial(_set_unit_vector, self.unit_vectors), row, _NO_ROWS)
                 self.unit_vectors += 1
             elif (influenced := self._draw_influenced(store, row)) is None:
                 continue
             else:
-                apply_local_action(store.vectors, row, influenced)
+                store.update_rows(apply_local_action, row, influenced)
                 moved += [influenced, np.array([row])]
             store.placed[row] = 1
             neighbors = np.unique(store.graph.adjacency.neighbors(row))
@@ -89,10 +91,14 @@ class PaperRule(LaplacianRule):
     def orthogonality_error(self, store: VectorStore) -> float:
         """Return the largest deviation of FᵀF from its initial value: rounding, unless vertices were removed."""
         vectors = store.vectors[: store.graph.row_count]
+        return self.gram_deviation(vectors.T @ vectors)
+
+    def gram_deviation(self, gram: NDArray[np.float64]) -> float:
+        """Return the largest deviation of FᵀF from its initial value."""
         initial = self.initial_gram
         if self.began_empty:
             initial = np.diag((np.arange(self.dim) < self.unit_vectors).astype(np.float64))
-        return float(np.abs(vectors.T @ vectors - initial).max(initial=0.0))
+        return float(np.abs(gram - initial).max(initial=0.0))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state of the rule as arrays, for saving."""
@@ -108,6 +114,10 @@ class PaperRule(LaplacianRule):
         self.initial_gram = state["initial_gram"]
         if isinstance(self.cascade, CachedCascade):
             self.cascade.restore(strip_prefix("cascade_", state))
+
+
+def _set_unit_vector(column: int, vectors: NDArray[np.float64], row: int, others: RowArray) -> None:
+    vectors[row, column] = 1.0
 
 
 @njit(cache=True, nogil=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
@@ -92,6 +93,10 @@ class VectorStore:
     def seen(self) -> NDArray[np.int64]:
         """Stamp per row (2 · sequence number, or 1 less) of the last batch that reached it."""
         return self.graph.adjacency.seen
+
+    def update_rows(self, action: Callable[[NDArray[Any], int, RowArray], None], row: int, others: RowArray) -> None:
+        """Apply an action to the vectors of a row and of other rows: `action(vectors, row, others)`."""
+        action(self.vectors, row, others)
 
     def apply_delta(self, delta: GraphDelta) -> GraphDelta:
         """Follow a change of the graph: add rows for new vertices and clear those of removed ones; return the delta."""

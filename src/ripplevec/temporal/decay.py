@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.graph._edge_kernels import MIN_WEIGHT
-from ripplevec.graph.adjacency import Adjacency, WeightScale
+from ripplevec.graph.adjacency import WeightScale
 from ripplevec.temporal.clock import Times
 
 RESCALE_HALF_LIVES = 20.0  # half-lives after which all stored weights are rescaled
@@ -34,21 +34,21 @@ class Decay:
         whole = np.floor(half_lives)  # separate from the fraction, so that rescaling is exact
         return np.ldexp(np.exp2(half_lives - whole), np.maximum(whole - self.halvings, MIN_EXPONENT).astype(np.int64))
 
-    def rescale(self, now: float, adjacency: Adjacency) -> None:
-        """Rescale all stored weights if a weight that arrives now would be stored as too large a number."""
+    def rescale(self, now: float) -> float:
+        """Return the factor by which all stored weights must be multiplied now; 1 unless new ones are too large."""
         half_lives = now / self.half_life  # since the first timestamp
         if half_lives - self.halvings < RESCALE_HALF_LIVES:
-            return
+            return 1.0
         # The number of halvings is even: then the square roots of weights, which anchors use, are exact as well. It is
         # computed from the elapsed time, not summed up: for very large times a running sum would accumulate rounding
         # errors larger than the range of a weight.
         halvings = float(2 * np.floor(half_lives / 2))
-        factor = 0.5 ** min(halvings - self.halvings, -MIN_EXPONENT)
-        adjacency.scale_weights(factor)
+        factor: float = 0.5 ** min(halvings - self.halvings, -MIN_EXPONENT)
         self.halvings = halvings
         if self.unit_square_sum:  # clamped like the weights
             self.unit_sum = max(self.unit_sum * factor, MIN_WEIGHT)
             self.unit_square_sum = max(self.unit_square_sum * factor**2, MIN_WEIGHT**2)
+        return factor
 
     def stored_weights(
         self, weight: NDArray[np.float64] | None, times: Times, added: NDArray[np.bool_]

@@ -47,22 +47,37 @@ class EdgeAging:
         """Return an upper bound of the number of edges that expire with a batch."""
         return 0 if self.window is None else self.window.count_due(self.clock.now_after(batch.time))
 
+    def advance(self, batch: Batch) -> tuple[Batch, float]:
+        """Advance the clock; return the batch as it is stored, and the factor by which stored weights are rescaled.
+
+        A stored batch has the weights that the graph stores, and times since the first timestamp. The weights in the
+        graph must be multiplied by the factor before the batch is applied.
+        """
+        times, weight, factor = self.clock.advance(batch.time, len(batch)), batch.weight, 1.0
+        if self.decay is not None:
+            added = np.ones(len(batch), np.bool_) if batch.op is None else batch.op == Op.ADD
+            factor = self.decay.rescale(self.clock.now)
+            weight = self.decay.stored_weights(batch.weight, times, added)
+        return Batch.from_checked_columns(batch.src, batch.dst, weight, batch.op, times), factor
+
     def apply(self, graph: Graph, batch: Batch) -> Iterator[GraphDelta]:
         """Apply a batch step by step; the last step removes the edges that have expired by then."""
-        op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
-        times = self.clock.advance(batch.time, len(batch))
+        stored, factor = self.advance(batch)
+        if factor != 1.0:
+            graph.adjacency.scale_weights(factor)
         steps = []
-        for delta in graph.apply(self._stored_batch(graph, batch, op, times)):
+        for delta in graph.apply(stored):
             if not delta.vacated_rows.size:
                 steps.append(delta)
             yield delta
         self.expired_count = 0
-        if self.window is not None and steps:
+        if self.window is not None and steps and stored.time is not None:
+            op = np.zeros(len(stored), np.int8) if stored.op is None else stored.op
             on_edges = op != Op.REMOVE_VERTEX
             pairs, numbers = (
                 np.concatenate([getattr(step, name) for step in steps]) for name in ("pairs", "arrival_numbers")
             )
-            self.window.record(op[on_edges], pairs, numbers, times[on_edges])
+            self.window.record(op[on_edges], pairs, numbers, stored.time[on_edges])
         if self.window is not None:
             expired = self._pop_expired_rows(graph, self.window)
             if len(expired):
@@ -88,17 +103,9 @@ class EdgeAging:
         if self.window is not None:
             self.window.restore(strip_prefix("window_", state))
 
-    def _stored_batch(self, graph: Graph, batch: Batch, op: NDArray[np.int8], times: NDArray[np.float64]) -> Batch:
-        """Return a batch with its weights as the graph stores them."""
-        if self.decay is None:
-            return batch
-        self.decay.rescale(self.clock.now, graph.adjacency)
-        weight = self.decay.stored_weights(batch.weight, times, op == Op.ADD)
-        return Batch.from_checked_columns(batch.src, batch.dst, weight, batch.op, batch.time)
-
     def _pop_expired_rows(self, graph: Graph, window: Window) -> NDArray[np.int64]:
         """Return the rows of expired edges whose endpoints still exist, and remove the edges from the window."""
-        rows, numbers = window.pop_expired(self.clock.now)
+        rows, numbers, _ = window.pop_expired(self.clock.now)
         return rows[(graph.arrival[rows] == numbers).all(axis=1)]
 
 

@@ -48,8 +48,8 @@ class Window:
         self._make_room(op.size)
         kernels.record_edges(self._edges, op, ends, numbers, times, self.directed)
 
-    def pop_expired(self, now: float) -> tuple[RowArray, NDArray[np.int64]]:
-        """Remove the expired edges from the window; return their rows and arrival numbers, oldest edge first.
+    def pop_expired(self, now: float) -> tuple[RowArray, NDArray[np.int64], Times]:
+        """Remove the expired edges from the window; return their rows, arrival numbers and times, oldest edge first.
 
         An endpoint may have been removed from the graph in the meantime: the window does not record removed vertices.
         """
@@ -59,17 +59,21 @@ class Window:
             found = kernels.pop_expired(self._edges, now - self.expire_after, chunk, chunk_times)
             edges.append(chunk[:found])
             times.append(chunk_times[:found])
-        expired = np.concatenate(edges)
-        expired = expired[np.lexsort((expired[:, 1], expired[:, 0], np.concatenate(times)))]
-        return expired[:, 2:].copy(), expired[:, :2].copy()
+        expired, latest = np.concatenate(edges), np.concatenate(times)
+        order = np.lexsort((expired[:, 1], expired[:, 0], latest))
+        return expired[order, 2:], expired[order, :2], latest[order]
 
     def count_due(self, now: float) -> int:
         """Return an upper bound of the number of edges that `pop_expired` would return."""
         return int(kernels.count_due(self._edges, now - self.expire_after))
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return the complete state as plain arrays, in an order that does not depend on the memory layout."""
-        entries = np.flatnonzero(self._edges.edge[:, 0] != EMPTY)
+    def state(self, first: int = 0, last: int | None = None) -> dict[str, NDArray[Any]]:
+        """Return the complete state as plain arrays, in an order that does not depend on the memory layout.
+
+        With `first` and `last`, return only edges whose first arrival number is from `first` to `last` − 1.
+        """
+        numbers = self._edges.edge[:, 0]
+        entries = np.flatnonzero((numbers != EMPTY) & (numbers >= first) & (last is None or numbers < last))
         edge = self._edges.edge[entries]
         order = np.lexsort((edge[:, 1], edge[:, 0]))
         latest = self._edges.time[entries[order], kernels.LATEST]

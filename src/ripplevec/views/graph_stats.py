@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.graph._query_kernels import is_bipartite
-from ripplevec.graph.adjacency import Adjacency
 from ripplevec.views.operators import AdjacencyLike
 
 DENSE_MEAN_DEGREE = 10  # mean degree from which a graph counts as dense: hubs then justify a view of their own
@@ -24,13 +22,13 @@ class GraphStats(NamedTuple):
         """Return the statistics of the current graph.
 
         The mean degree never decreases. Bipartiteness is tested once, when the graph first becomes dense, because
-        sparse graphs are often bipartite by chance (every tree is). A remote graph counts as not bipartite.
+        sparse graphs are often bipartite by chance (every tree is).
         """
         degree = max(self.mean_degree, adjacency.totals(rows).mean_degree)
         tested = self.bipartite or self.mean_degree >= DENSE_MEAN_DEGREE
-        if tested or degree < DENSE_MEAN_DEGREE or not isinstance(adjacency, Adjacency):
+        if tested or degree < DENSE_MEAN_DEGREE:
             return GraphStats(degree, self.bipartite)
-        return GraphStats(degree, bool(is_bipartite(adjacency.links, rows)))
+        return GraphStats(degree, adjacency.is_bipartite(rows))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the statistics as arrays, for saving."""

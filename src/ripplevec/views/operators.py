@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 
 from ripplevec.errors import check_choice
-from ripplevec.graph.adjacency import Adjacency, Totals
+from ripplevec.graph.adjacency import Adjacency, Totals, WeightScale
 from ripplevec.util.parallel import block_ranges, for_each_block
 from ripplevec.views import _kernels as kernels
 from ripplevec.views.aligned_matrix import aligned_zeros, as_strided_columns
@@ -259,8 +259,13 @@ class Operator:
 class RemoteAdjacency(Protocol):
     """A graph outside this process that supplies operators and the matrices they work on."""
 
+    weight_scale: WeightScale
+
     def totals(self, rows: int) -> Totals:
         """Return sums over all rows."""
+
+    def is_bipartite(self, rows: int) -> bool:
+        """Return whether the graph is bipartite."""
 
     def operator(self, tau: float) -> Operator:
         """Return the operator of a view with this τ."""
@@ -281,11 +286,6 @@ def make_operator(device: str, adjacency: AdjacencyLike, rows: int, tau: float, 
     from ripplevec.views.gpu import GpuOperator
 
     return GpuOperator(adjacency, rows, tau, threads)
-
-
-def weight_unit(adjacency: AdjacencyLike) -> float:
-    """Return the stored weight of a new edge of weight one; 1.0 for remote graphs, whose weights do not decay."""
-    return adjacency.weight_scale.unit if isinstance(adjacency, Adjacency) else 1.0
 
 
 def spectrum_from_lanczos(diagonal: list[float], off_diagonal: list[float], beta: float) -> SpectrumEstimate:

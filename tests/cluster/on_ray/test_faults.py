@@ -1,11 +1,12 @@
-"""Tests of lost shards on Ray: the final digest is that of an uninterrupted run."""
+"""Tests of lost shards on Ray: a session recovers them, and the digest is that of an uninterrupted run."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import numpy as np
 import pytest
 import ray
 
-from ripplevec import Embedder
-from ripplevec.cluster import ShardedEmbedder
-from ripplevec.cluster.fault_tolerance import FaultTolerantEngine
+from ripplevec import Embedder, Session
+from ripplevec.cluster import Sharded, ShardedEmbedder
+from ripplevec.errors import LostStateError, StateError
 
 PARAMETERS: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
+WAIT = 120.0
 
 
 def edges(seed: int, count: int = 60, vertices: int = 80) -> list[tuple[int, int]]:
@@ -26,33 +28,64 @@ def edges(seed: int, count: int = 60, vertices: int = 80) -> list[tuple[int, int
 
 
 @pytest.fixture
-def model() -> Any:
-    model = ShardedEmbedder(shards=2, **PARAMETERS)
-    yield model
-    model.close()
+def session(tmp_path: Path) -> Iterator[Any]:
+    with Session(tmp_path, model=Sharded(2), snapshot_every=100, **PARAMETERS) as session:
+        session.apply(edges(0, 200))
+        yield session
+    session.model.close()
 
 
 @pytest.fixture
 def single() -> Embedder:
-    return Embedder(**PARAMETERS).fit(edges(0, 200))
+    model = Embedder(**PARAMETERS)
+    model.partial_fit(edges(0, 200))
+    return model
 
 
-def kill(model: ShardedEmbedder, shard: int) -> None:
+def kill(model: Any, shard: int) -> None:
     ray.kill(model._actors.handles[shard], no_restart=False)
 
 
-@pytest.mark.parametrize("snapshot_every", [10**9, 100])
-def test_actor_killed_between_batches_is_recovered(model: Any, single: Embedder, snapshot_every: int) -> None:
-    model.fit(edges(0, 200))
-    engine: FaultTolerantEngine = model.engine
-    engine.snapshot_every = snapshot_every
+def retry(read: Callable[[], Any]) -> Any:
+    """Repeat a read until the session has recovered the shards."""
+    deadline = time.monotonic() + WAIT
+    while True:
+        try:
+            return read()
+        except LostStateError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def test_actors_killed_between_batches_are_recovered(session: Any, single: Embedder) -> None:
     for seed in range(1, 7):
         single.partial_fit(edges(seed))
-        model.partial_fit(edges(seed))
+        session.apply(edges(seed))
         if seed in (2, 4):
-            kill(model, seed // 2 - 1)
-    assert model.digest() == single.digest()
-    assert engine.recoveries == 2
+            kill(session.model, seed // 2 - 1)
+    assert session.model.digest() == single.digest()
+    assert session.recoveries == 2
+
+
+def test_read_after_lost_shard_is_answered_after_recovery(session: Any, single: Embedder) -> None:
+    kill(session.model, 1)
+    np.testing.assert_array_equal(retry(session.model.to_numpy), single.to_numpy())
+    assert session.recoveries == 1
+
+
+def test_model_without_session_is_unusable_after_a_lost_shard(tmp_path: Path) -> None:
+    model = ShardedEmbedder(shards=2, **PARAMETERS).fit(edges(0, 200))
+    model.save(tmp_path / "saved")
+    digest = model.digest()
+    kill(model, 1)
+    for use in (model.to_numpy, lambda: model.partial_fit(edges(1))):
+        with pytest.raises(StateError, match="Load the last saved model; a session recovers lost shards"):
+            use()
+    model.close()
+    loaded = ShardedEmbedder.load(tmp_path / "saved")
+    assert loaded.digest() == digest
+    loaded.close()
 
 
 def exit_process(*_: Any) -> None:
@@ -80,36 +113,38 @@ def patch_step(model: Any, shard: int, method: str, replacement: Any) -> Callabl
     return lambda: ray.get(handle.__ray_call__.remote(patch, None))
 
 
-def test_read_after_lost_shard_recovers_it(model: Any, single: Embedder) -> None:
-    model.fit(edges(0, 200))
-    kill(model, 1)
-    np.testing.assert_array_equal(model.to_numpy(), single.to_numpy())
-
-
-@pytest.mark.parametrize("shard", [0, 1])
-@pytest.mark.parametrize("method", ["admit", "refresh_frontier", "spread_influence", "refresh_newcomers"])
-def test_actor_killed_during_batch_is_recovered(model: Any, single: Embedder, method: str, shard: int) -> None:
-    model.fit(edges(0, 200))
-    recoveries = model.engine.recoveries
-    patch_step(model, shard, method, exit_process)
+@pytest.mark.parametrize(
+    ("method", "shard"),
+    [
+        ("admit", 0),
+        ("refresh_frontier", 1),
+        ("spread_influence", 0),
+        ("refresh_newcomers", 0),
+        ("refresh_newcomers", 1),
+    ],
+)
+def test_actor_killed_during_batch_is_recovered(session: Any, single: Embedder, method: str, shard: int) -> None:
+    patch_step(session.model, shard, method, exit_process)
     for seed in range(1, 4):
         single.partial_fit(edges(seed))
-        model.partial_fit(edges(seed))
-    assert model.engine.recoveries == recoveries + 1
-    assert model.digest() == single.digest()
+        assert session.apply(edges(seed)).sequence == seed + 1
+    assert session.recoveries == 1
+    assert session.model.digest() == single.digest()
 
 
-@pytest.mark.parametrize("shard", [0, 1])
-def test_failed_step_changes_nothing_and_raises_cause(model: Any, single: Embedder, shard: int) -> None:
-    model.fit(edges(0, 200))
-    restore = patch_step(model, shard, "refresh_newcomers", run_out_of_memory)
+def test_failed_step_raises_cause_and_fails_the_session(session: Any, single: Embedder) -> None:
+    """As on one machine: the batch is on disk, and is applied when the directory is opened again."""
+    restore = patch_step(session.model, 1, "refresh_newcomers", run_out_of_memory)
     with pytest.raises(MemoryError, match="no room for this step"):
-        model.partial_fit(edges(1))
+        session.apply(edges(1))
     restore()
-    assert model.digest() == single.digest()
-    model.partial_fit(edges(1))
+    with pytest.raises(StateError, match="Open the directory again"):
+        session.apply(edges(2))
+    session.close()
     single.partial_fit(edges(1))
-    assert model.digest() == single.digest()
+    with Session(session.directory, model=Sharded(2)) as again:
+        assert again.model.digest() == single.digest()
+        again.model.close()
 
 
 def test_program_whose_actors_are_killed_prints_no_unhandled_errors() -> None:

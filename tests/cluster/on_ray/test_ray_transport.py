@@ -88,13 +88,14 @@ def test_models_on_the_same_actors_are_independent(actors: ShardActors, paramete
     assert [[part.min() for part in parts] for parts in rows] == [[0, 0], [-1, -1]]
 
 
-def test_failed_call_loses_the_shards_until_reset(actors: ShardActors, parameters: Parameters) -> None:
+def test_failed_call_loses_the_shards_until_new_ones_replace_them(actors: ShardActors, parameters: Parameters) -> None:
     transport = RayTransport(actors, parameters)
     with pytest.raises(AttributeError, match="no_such_method"):
         transport.get(transport.call("no_such_method"))
     with pytest.raises(ShardLostError, match="no_such_method failed"):
         transport.get(transport.call("sizes"))
-    transport.reset()
+    transport.drop()
+    transport = RayTransport(actors, parameters)
     assert [sizes["vertices"] for sizes in transport.get(transport.call("sizes"))] == [0, 0]
 
 
@@ -114,7 +115,8 @@ def test_failed_program_raises_its_cause_and_loses_the_shards(actors: ShardActor
         transport.run("no_such_method")
     with pytest.raises(ShardLostError):
         transport.run("find_mismatched_shards")
-    transport.reset()
+    transport.drop()
+    transport = RayTransport(actors, parameters)
     assert transport.run("find_mismatched_shards") == [[], []]
 
 
@@ -130,12 +132,15 @@ def test_failure_that_a_shard_reports_late_is_not_raised_again(
         transport.run("find_mismatched_shards")
 
 
-def test_killed_actor_raises_shard_lost_until_reset(actors: ShardActors, parameters: Parameters) -> None:
+def test_killed_actor_raises_shard_lost_until_new_shards_replace_it(
+    actors: ShardActors, parameters: Parameters
+) -> None:
     transport = RayTransport(actors, parameters)
     ray.kill(actors.handles[1], no_restart=False)
     with pytest.raises(ShardLostError):
         call_until_error(transport)
-    transport.reset()
+    transport.drop()
+    transport = RayTransport(actors, parameters)
     assert [sizes["vertices"] for sizes in transport.get(transport.call("sizes"))] == [0, 0]
 
 

@@ -21,7 +21,7 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components, laplacian
 from scipy.sparse.linalg import lobpcg
 
-from ripplevec.engine.reads import EngineReads
+from ripplevec.engine.reads import LocalReads
 from ripplevec.lab.objective import Objective, polar_factor
 from ripplevec.rules.base import Rule
 from ripplevec.rules.ripple import RippleRule
@@ -48,7 +48,7 @@ class SpectrumShare(NamedTuple):
 class Gatherable(Protocol):
     """A model state that may be distributed, and can be gathered on one machine."""
 
-    def gather(self) -> EngineReads:
+    def gather(self) -> LocalReads:
         """Return the whole state."""
 
 
@@ -114,7 +114,7 @@ def orthonormalize(rule: Rule, rows: NDArray[Any]) -> NDArray[np.float64]:
     return vectors if rotation is None else vectors @ rotation
 
 
-def _feasible_vectors(engine: EngineReads) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+def _feasible_vectors(engine: LocalReads) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
     """Return the rows with edges in order of arrival, and their vectors with FᵀF = I in served coordinates."""
     order = engine.graph.rows_by_arrival()
     rows = order[engine.graph.adjacency.links.degree[order] > 0]
@@ -123,7 +123,7 @@ def _feasible_vectors(engine: EngineReads) -> tuple[NDArray[np.int64], NDArray[n
     return rows, orthonormalize(engine.rule, engine.store.vectors[rows])
 
 
-def _earlier_vectors(engine: EngineReads, rows: NDArray[np.int64], since: EngineReads | None) -> tuple[Any, Any]:
+def _earlier_vectors(engine: LocalReads, rows: NDArray[np.int64], since: LocalReads | None) -> tuple[Any, Any]:
     """Return the vectors of an earlier state and the current positions of their vertices, without removed vertices."""
     if since is None or (before := _feasible_vectors(since)) is None:
         return None, None

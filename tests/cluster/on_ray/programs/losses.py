@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import json
 import os
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
 import ray
 
-from ripplevec.cluster import ShardedEmbedder
+from ripplevec import Session
+from ripplevec.cluster import Sharded
 
 
 def edges(seed: int) -> list[tuple[int, int]]:
@@ -27,14 +29,16 @@ def exit_in(actor: Any, method: str) -> None:
 
 if __name__ == "__main__":
     ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=200_000_000, log_to_driver=False)
-    model = ShardedEmbedder(shards=2, dim=8, anchor_growth=0, threads=1).fit(edges(0))
+    session: Any = Session(mkdtemp(), model=Sharded(2), dim=8, anchor_growth=0, threads=1)
+    session.apply(edges(0))
     for seed, method in enumerate(("admit", "refresh_frontier", "refresh_newcomers"), 1):
-        ray.get(model._actors.handles[1].__ray_call__.remote(exit_in, method))
-        model.partial_fit(edges(seed))
+        ray.get(session.model._actors.handles[1].__ray_call__.remote(exit_in, method))
+        session.apply(edges(seed))
         gc.collect()
-    recovered = model.engine.recoveries  # type: ignore[attr-defined]
-    model.close()
-    del model
+    recovered = session.recoveries
+    session.close()
+    session.model.close()
+    del session
     gc.collect()
     ray.shutdown()
     print(json.dumps({"recovered": recovered}))

@@ -8,14 +8,15 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
 import ray
 from ray.cluster_utils import Cluster
 
-from ripplevec import Embedder
-from ripplevec.cluster import ShardedEmbedder
+from ripplevec import Embedder, Session
+from ripplevec.cluster import Sharded
 
 PARAMETERS: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
 SIZE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80_000_000}
@@ -72,22 +73,24 @@ if __name__ == "__main__":
     cluster = Cluster(initialize_head=True, head_node_args={**SIZE, "include_dashboard": False})
     second = cluster.add_node(**SIZE)
     cluster.wait_for_nodes()
-    model, single = ShardedEmbedder(shards=2, address=cluster.address, **PARAMETERS), Embedder(**PARAMETERS)
-    for embedder in (model, single):
-        embedder.fit(edges(0, 200))
-        embedder.partial_fit(edges(1))
+    session, single = Session(mkdtemp(), model=Sharded(2, cluster.address), **PARAMETERS), Embedder(**PARAMETERS)
+    model: Any = session.model
+    for batch in (edges(0, 200), edges(1)):
+        session.apply(batch)
+        single.partial_fit(batch)
     before = locate_shards(model)
     shard = [machine for machine, _ in before].index(second.node_id)
     call_during_batch(model, shard, lambda: remove_machine(cluster, second, before))
     for seed in range(2, 6):
-        for embedder in (model, single):
-            embedder.partial_fit(edges(seed))
+        session.apply(edges(seed))
+        single.partial_fit(edges(seed))
     result = {
         "same": model.digest() == single.digest(),
         "machines_before": count_machines(before),
         "machines_after": count_machines(locate_shards(model)),
-        "recoveries": model.engine.recoveries,
+        "recoveries": session.recoveries,
     }
+    session.close()
     ray.shutdown()
     cluster.shutdown()
     print("\n" + json.dumps(result))

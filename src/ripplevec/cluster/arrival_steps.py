@@ -1,0 +1,165 @@
+"""Rule `paper` on shards: the driver applies a batch arrival by arrival, and reads the few rows that each one needs.
+
+`RemoteArrivalGraph` and `RemoteStore` stand for the graph and the vectors on the shards, so that the rule itself is the
+one of a single machine. Rows are row codes. An arrival takes about twenty calls to all shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.batch import Batch, IdColumn, Op, ids_to_list
+from ripplevec.cluster.ingestion import NO_PAIRS, NO_ROWS, NO_TIMES, BatchSlice, EndpointBlock, VertexRemoval
+from ripplevec.cluster.routing import split_positions
+from ripplevec.graph.adjacency import Adjacency, RowArray
+from ripplevec.graph.graph import GraphDelta, unit_weights
+from ripplevec.influence._kernels import draw_edges
+from ripplevec.influence.cascade import RemoteCascadeGraph
+from ripplevec.rules.vector_store import VectorStore
+
+if TYPE_CHECKING:
+    from ripplevec.cluster.engine import ClusterEngine
+
+
+class RemoteColumn:
+    """An attribute of all rows, read and written by row code like an array."""
+
+    def __init__(self, engine: ClusterEngine, attribute: str) -> None:
+        self._engine, self._attribute = engine, attribute
+
+    def __getitem__(self, rows: Any) -> Any:
+        rows = np.asarray(rows, np.int64)
+        return self._engine.read_rows(rows.reshape(-1), self._attribute).reshape(rows.shape)[()]
+
+    def __setitem__(self, row: int, value: int) -> None:
+        self._engine.query_rows("set_placed", np.array([row]), value=value)
+
+    def any(self) -> bool:
+        """Return whether a vertex is placed."""
+        return self._engine.sizes()["unplaced"] < len(self._engine)
+
+
+class RemoteAdjacency:
+    """The neighbors of row codes."""
+
+    def __init__(self, engine: ClusterEngine) -> None:
+        self._engine = engine
+
+    @property
+    def capacity(self) -> int:
+        """A number above all row codes."""
+        return max(self._engine.query("count_rows")) * self._engine.transport.size
+
+    def neighbors(self, row: int) -> RowArray:
+        """Return the neighbors of a row in the order in which the edges arrived."""
+        return self._engine.read_edges(np.array([row]), "neighbor")
+
+
+class RemoteArrivalGraph(RemoteCascadeGraph):
+    """The graph on the shards, changed arrival by arrival from the driver."""
+
+    def __init__(self, engine: ClusterEngine) -> None:
+        super().__init__(directed=engine.parameters.directed, duplicates=engine.parameters.duplicates)
+        self._engine, self.next_arrival, self.loops = engine, engine.next_arrival, 0
+        self.adjacency = cast(Adjacency, RemoteAdjacency(engine))
+        self._arrival = cast(NDArray[np.int64], RemoteColumn(engine, "arrival"))
+
+    @property
+    def arrival(self) -> NDArray[np.int64]:
+        """Arrival number of the vertex of each row; −1 if the row is free."""
+        return self._arrival
+
+    def apply_start(self, batch: Batch) -> None:
+        """Apply a batch in the order of arrivals, but at once: nothing reads the graph in between."""
+        op = np.zeros(len(batch), np.int8) if batch.op is None else batch.op
+        if (op == Op.REMOVE_VERTEX).any():
+            for _ in self.apply(batch, one_by_one=True):
+                pass
+            return
+        pairs, arrived = self._intern(batch.src, batch.dst)
+        _, order = self._order_by_arrival(op, pairs, self.next_arrival - arrived.size)
+        weight = unit_weights(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
+        self._apply_rows(arrived, op[order], pairs[order], weight[order])
+
+    def run_cascade(self, source: int, depth: int, key: np.uint64) -> tuple[RowArray, NDArray[np.int64]]:
+        """Return the rows influenced by `source`, and the bounds of the rounds."""
+        engine, frontier, bounds = self._engine, np.array([source]), [0]
+        influenced = frontier[:0]
+        while frontier.size and len(bounds) - 1 != depth:
+            neighbors, outgoing = (engine.read_edges(frontier, name) for name in ("neighbor", "outgoing"))
+            sources = np.repeat(engine.arrival_numbers(frontier), engine.degrees(frontier))
+            drawn, in_strength = np.empty(neighbors.size, np.bool_), engine.read_rows(neighbors, "in_strength")
+            draw_edges(key, engine.arrival_numbers(neighbors), sources, in_strength, outgoing, drawn)
+            drawn &= ~np.isin(neighbors, np.append(influenced, source))
+            reached, at = np.unique(neighbors[drawn], return_index=True)
+            frontier = reached[np.argsort(at, kind="stable")]
+            influenced = np.concatenate([influenced, frontier])
+            bounds.append(influenced.size)
+        return influenced, np.array(bounds)
+
+    def _intern(self, src: IdColumn, dst: IdColumn) -> tuple[NDArray[np.int64], RowArray]:
+        """Return the rows of both endpoints, and the rows of new vertices; the first shard routes all ids."""
+        transport, nothing = self._engine.transport, Batch.of([], [])
+        batches = [Batch.from_checked_columns(src, dst), *[nothing] * (transport.size - 1)]
+        slices = [BatchSlice(batch, 0) for batch in batches]
+        results = transport.run("intern_slice", slices, next_arrival=self.next_arrival)
+        pairs, _, _, self.next_arrival = results[0]
+        arrived = np.concatenate([rows * transport.size + shard for shard, (_, rows, _, _) in enumerate(results)])
+        return pairs, arrived[np.argsort(np.concatenate([numbers for _, _, numbers, _ in results]))]
+
+    def _apply_rows(
+        self, arrived: RowArray, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]
+    ) -> GraphDelta:
+        """Apply edge operations between rows, each at the shards of its endpoints."""
+        shards, numbers = self._engine.transport.size, self.arrival[pairs]
+        self.loops += int(np.count_nonzero((pairs[:, 0] == pairs[:, 1]) & (op == Op.ADD)))
+        # Endpoint 2·i + side belongs to operation i; its own row and number come before those of the other endpoint.
+        ends, end_numbers = (np.stack([both, both[:, ::-1]], axis=2).reshape(-1, 2) for both in (pairs, numbers))
+        positions = split_positions(ends[:, 0] % shards, shards)
+        blocks = []
+        for shard, part in enumerate(positions):
+            own, other = ends[part].T
+            stored = np.where(other % shards == shard, other // shards, -1 - other)
+            endpoints, side = np.column_stack([own // shards, stored]), (part % 2).astype(np.int8)
+            columns = endpoints, end_numbers[part], op[part // 2], weight[part // 2], side
+            blocks.append(EndpointBlock(*columns, NO_TIMES))
+        changed_share = np.empty(len(ends))
+        changed_share[np.concatenate(positions)] = np.concatenate(self._engine.query("apply_operations", blocks))
+        return GraphDelta(arrived, pairs, numbers, changed_share.reshape(-1, 2), NO_ROWS, [])
+
+    def _remove_vertex(self, vertex: IdColumn) -> GraphDelta:
+        """Remove the vertex of a column with one id, and its edges."""
+        engine, rows = self._engine, self._engine.find_rows(vertex)
+        changed = sum(engine.transport.run("remove_vertices", [[VertexRemoval(vertex)]] * engine.transport.size))
+        shares = np.ones((changed, 2))
+        return GraphDelta(NO_ROWS, NO_PAIRS, NO_PAIRS, shares, rows, ids_to_list(vertex))
+
+
+class RemoteStore:
+    """The vectors on the shards, as rule `paper` uses them."""
+
+    def __init__(self, engine: ClusterEngine, graph: RemoteArrivalGraph) -> None:
+        self._engine, self.graph, self.placed = engine, graph, RemoteColumn(engine, "placed")
+
+    def update_rows(self, action: Callable[[NDArray[Any], int, RowArray], None], row: int, others: RowArray) -> None:
+        """Apply an action to copies of the vectors of a row and of other rows, and write them back."""
+        rows = np.append(row, others)
+        vectors = self._engine.read_rows(rows, "vectors")
+        action(vectors, 0, np.arange(1, rows.size))
+        self._engine.query_rows("write_vectors", rows, vectors)
+
+
+def apply_one_by_one(engine: ClusterEngine, graph: RemoteArrivalGraph, batch: Batch) -> tuple[RowArray, list[Any], int]:
+    """Apply a batch arrival by arrival; return moved rows, removed ids and the number of changed edges."""
+    store = cast(VectorStore, RemoteStore(engine, graph))
+    moved, removed, edges = [NO_ROWS], list[Any](), 0
+    for delta in graph.apply(batch, one_by_one=True):
+        moved.append(engine.rule.apply(store, delta, engine.sequence + 1))
+        removed += delta.removed_ids
+        edges += int(np.count_nonzero(delta.changed_share[:, 0]))
+    rows = np.unique(np.concatenate(moved))
+    return rows[graph.arrival[rows] >= 0], removed, edges
