@@ -279,12 +279,3 @@ def test_session_with_other_temporal_parameters_raises(tmp_path: Path) -> None:
 def test_rule_paper_with_temporal_parameters_raises(name: str) -> None:
     with pytest.raises(ValueError, match=rf'{name}: expected None with rule "paper": only "ripple" supports it'):
         Embedder(rule="paper", **{name: 1.0})
-
-
-@pytest.mark.parametrize("name", ["half_life", "expire_after"])
-def test_sharded_model_with_temporal_parameters_raises(name: str) -> None:
-    pytest.importorskip("ray", reason="needs ripplevec[cluster]")
-    from ripplevec.cluster import ShardedEmbedder
-
-    with pytest.raises(ValueError, match=rf"{name}: expected None .*one machine only"):
-        ShardedEmbedder(shards=2, **{name: 1.0})
