@@ -318,6 +318,8 @@ class Interrupt(BaseException):
     pass
 
 
+# An interrupt may hit a destructor, or the code of pytest that reports it.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("use", [read_at_once, write])
 def test_lock_interrupted_asynchronously_is_left_free(use: Callable[[ReadWriteLock], None]) -> None:
     """Asynchronous exceptions are raised at the same points as a KeyboardInterrupt from a signal."""
