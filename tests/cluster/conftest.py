@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, cast
@@ -17,9 +18,10 @@ from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalTransport
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
-from ripplevec.errors import SelfLoopWarning
+from ripplevec.errors import LostStateError, SelfLoopWarning
 from ripplevec.parameters import Parameters
 
+RECOVERY_SECONDS = 120.0
 DEFAULTS: dict[str, Any] = {"dim": 4, "anchor_growth": 0, "threads": 1}
 
 
@@ -204,3 +206,20 @@ def ignore_self_loop_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SelfLoopWarning)
         yield
+
+
+@pytest.fixture
+def read_until_recovered() -> Callable[[Callable[[], Any]], Any]:
+    """Return a function that repeats a read while shards are lost; the session recovers them in the background."""
+
+    def read_with_retries(read: Callable[[], Any]) -> Any:
+        deadline = time.monotonic() + RECOVERY_SECONDS
+        while True:
+            try:
+                return read()
+            except LostStateError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+
+    return read_with_retries

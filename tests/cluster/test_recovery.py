@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -93,18 +92,6 @@ def single_after(*seeds: int, **options: Any) -> Embedder:
     return single
 
 
-def read_until_recovered(read: Callable[[], Any]) -> Any:
-    """Repeat a read that fails because shards are lost; the session recovers them in the background."""
-    deadline = time.monotonic() + WAIT
-    while True:
-        try:
-            return read()
-        except LostStateError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-
-
 @pytest.mark.parametrize("snapshot", [False, True])
 @pytest.mark.parametrize("method", ["apply_batch", "create_read_snapshot", "anchor"])
 def test_session_applies_interrupted_batch_once(tmp_path: Path, method: str, snapshot: bool) -> None:
@@ -149,7 +136,9 @@ def test_session_with_loss_during_admission_recovers(tmp_path: Path) -> None:
         assert session.model.digest() == single.digest()
 
 
-def test_reads_of_lost_shards_are_told_to_retry_and_wait_for_recovery(tmp_path: Path) -> None:
+def test_reads_of_lost_shards_are_told_to_retry_and_wait_for_recovery(
+    tmp_path: Path, read_until_recovered: Callable[[Callable[[], Any]], Any]
+) -> None:
     with open_session(tmp_path) as session:
         session.apply(edges(0))
         expected, vectors = session.model.to_numpy(), list[Any]()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,9 @@ import ray
 
 from ripplevec import Embedder, Session
 from ripplevec.cluster import Sharded, ShardedEmbedder
-from ripplevec.errors import LostStateError, StateError
+from ripplevec.errors import StateError
 
 PARAMETERS: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
-WAIT = 120.0
 
 
 def edges(seed: int, count: int = 60, vertices: int = 80) -> list[tuple[int, int]]:
@@ -46,18 +44,6 @@ def kill(model: Any, shard: int) -> None:
     ray.kill(model._actors.handles[shard], no_restart=False)
 
 
-def retry(read: Callable[[], Any]) -> Any:
-    """Repeat a read until the session has recovered the shards."""
-    deadline = time.monotonic() + WAIT
-    while True:
-        try:
-            return read()
-        except LostStateError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-
-
 def test_actors_killed_between_batches_are_recovered(session: Any, single: Embedder) -> None:
     for seed in range(1, 7):
         single.partial_fit(edges(seed))
@@ -68,9 +54,11 @@ def test_actors_killed_between_batches_are_recovered(session: Any, single: Embed
     assert session.recoveries == 2
 
 
-def test_read_after_lost_shard_is_answered_after_recovery(session: Any, single: Embedder) -> None:
+def test_read_after_lost_shard_is_answered_after_recovery(
+    session: Any, single: Embedder, read_until_recovered: Callable[[Callable[[], Any]], Any]
+) -> None:
     kill(session.model, 1)
-    np.testing.assert_array_equal(retry(session.model.to_numpy), single.to_numpy())
+    np.testing.assert_array_equal(read_until_recovered(session.model.to_numpy), single.to_numpy())
     assert session.recoveries == 1
 
 
