@@ -25,17 +25,17 @@ from ripplevec.errors import SelfLoopWarning
 from ripplevec.io.messages import decode_messages
 from ripplevec.io.readers.edge_rows import ReadOptions
 from ripplevec.io.sinks.jsonl import JsonlDeadLetters, JsonlSink
-from ripplevec.rules.background_anchor import BackgroundAnchor
-from ripplevec.rules.ripple import RippleRule
+from ripplevec.rules import gradual_correction
+from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.util import checked_directory
 
 PARAMETERS: dict[str, Any] = {"dim": 8, "start_size": 20, "anchor_growth": 0.1}
-SESSION: dict[str, Any] = {**PARAMETERS, "anchor_lag": 0.05, "snapshot_every": 4 * BATCH_SIZE, "threads": 1}
+SESSION: dict[str, Any] = {**PARAMETERS, "snapshot_every": 4 * BATCH_SIZE, "threads": 1}
 
 
 def use_shards(shards: int) -> None:
     """Keep the model on shards, without anchors: only then it has the same bits as the reference on one machine."""
-    SESSION.update(model=Sharded(shards, IN_PROCESS), anchor_growth=0, anchor_lag=0)
+    SESSION.update(model=Sharded(shards, IN_PROCESS), anchor_growth=0)
 
 
 MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # owner, function, before or after the call, last call to kill at
@@ -47,12 +47,15 @@ MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # owner, function, before or 
     "after a snapshot is in place": (checked_directory, checked_directory._move_into_place.__name__, "after", 1),
     "before an old snapshot is removed": (shutil, "rmtree", "before", 1),
     "within a compaction": (Journal, Journal._drop_batches.__name__, "after", 1),
-    "after an anchor was begun": (BackgroundAnchor, BackgroundAnchor.start.__name__, "after", 1),
-    "before an anchor is taken over": (BackgroundAnchor, BackgroundAnchor.prepare.__name__, "before", 1),
-    "after an anchor was taken over": (RippleRule, RippleRule.adopt_correction.__name__, "after", 1),
+    "after a slice of an anchor": (GradualCorrection, GradualCorrection.advance.__name__, "after", 15),
+    "after a stage of an anchor was begun": (GradualCorrection, GradualCorrection._begin_stage.__name__, "after", 12),
+    "before an anchor replaces all rows": (GradualCorrection, GradualCorrection._swap.__name__, "before", 1),
+    "after an anchor has replaced all rows": (GradualCorrection, GradualCorrection._swap.__name__, "after", 1),
     "before changes are passed on": (JsonlSink, JsonlSink.write.__name__, "before", 30),
     "after changes were passed on": (JsonlSink, JsonlSink.flush.__name__, "after", 3),
 }
+
+gradual_correction.SPREAD_VERTICES = 1  # anchors take many batches, as on a large graph
 
 FORK_SAFE_THREAD = "jemalloc_bg_thd"
 """Thread of Arrow's memory allocator, which handles forks itself."""
@@ -172,6 +175,8 @@ def warm_up(rows: list[dict[str, Any]], directory: Path) -> None:
     """Load every kernel that sessions use, so that forked processes have them at once."""
     process_stream(directory, None, rows, lambda *words: None)
     process_stream(directory, None, rows, lambda *words: None)  # recovery
+    gradual_correction._solver().shutdown()
+    gradual_correction._solver_of_process.cache_clear()
     deadline = time.monotonic() + 60
     while others := [name for name in thread_names() if name != FORK_SAFE_THREAD]:
         if time.monotonic() > deadline:

@@ -39,7 +39,7 @@ class Reference:
         os.waitpid(self._child, 0)
 
 
-NOT_PARAMETERS = ("anchor_lag", "snapshot_every", "model")
+NOT_PARAMETERS = ("snapshot_every", "model")
 
 
 class _Replay:
@@ -49,7 +49,7 @@ class _Replay:
         parameters = {name: value for name, value in SESSION.items() if name not in NOT_PARAMETERS}
         self.stream = seed, batches
         self._rows = generate_events(batches * BATCH_SIZE, seed)
-        self._model = create_model(build_metadata(parameters, SESSION["anchor_lag"]), threads=1)
+        self._model = create_model(build_metadata(parameters), threads=1)
 
     def digest(self, sequence: int) -> str | None:
         while self._model.sequence < sequence:

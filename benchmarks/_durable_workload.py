@@ -12,7 +12,7 @@ from ripplevec.batch import Op
 from ripplevec.durability import journal_database
 from ripplevec.durability.session import JournalEntry, Session
 
-PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.1, "anchor_lag": 3, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.1, "threads": 1}
 SNAPSHOT_EVERY = 40  # events
 SOURCE = "stream"
 Report = Callable[[str, int], None]
@@ -38,10 +38,7 @@ def reference_digests(batches: int) -> list[str]:
     """Return the digests of a model without files, before the first batch and after each one."""
     from ripplevec.durability.session_model import build_metadata, create_model
 
-    lag = PARAMETERS["anchor_lag"]
-    model = create_model(
-        build_metadata({n: v for n, v in PARAMETERS.items() if n not in ("anchor_lag", "threads")}, lag)
-    )
+    model = create_model(build_metadata(PARAMETERS))
     digests = [model.digest()]
     for number in range(1, batches + 1):
         model.apply_batch(Batch.from_any(make_entry(number).batch))

@@ -245,9 +245,7 @@ def open_model(directory: Path) -> Embedder:
     """Load a saved model or a snapshot; a snapshot's digest is not compared, because it could be forged too."""
     if directory.parent.name != "snapshots":
         return Embedder.load(directory)
-    meta = build_metadata(
-        {n: v for n, v in SESSION.items() if n not in ("threads", "anchor_lag")}, SESSION["anchor_lag"]
-    )
+    meta = build_metadata(SESSION)
     model = create_model(meta, threads=1)
     snapshots = SnapshotStore(directory.parent)
     try:

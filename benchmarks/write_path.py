@@ -4,7 +4,7 @@
 
 A service in this process receives small JSON bodies, and the last one is traced with a profile function in every
 thread. A call is counted if a function in one file of `src/ripplevec` calls a function in another one, on the event
-loop or on the writer thread, from the start of the route (`add_edges`) until `Engine.apply_prepared` returns. Each
+loop or on the writer thread, from the start of the route (`add_edges`) until `Engine.apply` returns. Each
 called function counts once, however often and from wherever it is called. Properties, special methods such as
 `__len__`, compiled kernels and calls within a file do not count as calls; `--list` prints them indented. A file counts
 if any of its functions or kernels ran. Functions that already ran before the route (the middleware) are left out.
@@ -47,7 +47,7 @@ class Function(NamedTuple):
 
 
 FIRST = Function("service/routes/writes.py", "add_edges")
-LAST = Function("engine/engine.py", "Engine.apply_prepared")
+LAST = Function("engine/engine.py", "Engine.apply")
 
 
 @cache

@@ -125,19 +125,6 @@ class Scheduler:
             get_ident=threading.get_ident,
         )
 
-    def in_background(self, work: Callable[[], Any]) -> Future:
-        """Run a function in a new thread; return the future of its result."""
-        future = Future(self)
-
-        def finish() -> None:
-            self.pause()
-            result = work()
-            self.pause()
-            future.set(result)
-
-        self.spawn("background", finish)
-        return future
-
 
 class Lock:
     """Replacement for `threading.Lock`."""
@@ -249,24 +236,3 @@ class Thread:
 
     def join(self, timeout: float | None = None) -> None:
         self._scheduler.pause(lambda: self._task.done)
-
-
-class Future:
-    """Result of a thread, once it has ended."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._value: Any = None
-        self._set = threading.Event()
-
-    def set(self, value: Any) -> None:
-        self._value = value
-        self._set.set()
-
-    def done(self) -> bool:
-        return self._set.is_set()
-
-    def result(self) -> Any:
-        self._scheduler.pause(self.done)
-        assert self._set.wait(HANDOVER_TIMEOUT)  # set by a thread outside of the scheduler
-        return self._value

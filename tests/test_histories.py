@@ -12,7 +12,8 @@ import pytest
 from histories import Follower, Reference, State, make_batches, read_state
 
 from ripplevec import Batch, Changes, Embedder, Session
-from ripplevec.rules import ripple
+from ripplevec.rules import gradual_correction, ripple
+from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.rules.ripple import RippleRule
 
 PARAMETERS: dict[str, Any] = {"dim": 6, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
@@ -21,7 +22,7 @@ PARAMETERS: dict[str, Any] = {"dim": 6, "anchor_growth": 0.1, "change_threshold"
 @pytest.fixture(autouse=True)
 def slow_anchors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slow down anchors, so that readers read while one is computed or adopted."""
-    for owner, name in ((ripple, "correct_bases"), (RippleRule, "solve_start"), (RippleRule, "prepare_correction")):
+    for owner, name in ((ripple, "correct_bases"), (RippleRule, "solve_start"), (GradualCorrection, "advance")):
         work = getattr(owner, name)
 
         def slowly(*arguments: Any, work: Any = work, **options: Any) -> Any:
@@ -30,6 +31,7 @@ def slow_anchors(monkeypatch: pytest.MonkeyPatch) -> None:
             return result
 
         monkeypatch.setattr(owner, name, slowly)
+    monkeypatch.setattr(gradual_correction, "SPREAD_VERTICES", 300)  # corrections take several batches
 
 
 def read_during(model: Embedder, write: Callable[[], None], readers: int = 3) -> list[State]:
@@ -70,9 +72,10 @@ def check_states(reference: Reference, states: list[State], changes: list[Change
         assert follower.sequence == len(reference.states) - 1
 
 
+@pytest.mark.parametrize("pace", ["immediate", "gradual"])
 @pytest.mark.parametrize("options", [{}, {"storage": "float16"}, {"directed": True}, {"duplicates": "ignore"}])
-def test_readers_beside_an_embedder_see_complete_states(options: dict[str, Any], tmp_path: Path) -> None:
-    batches = make_batches()
+def test_readers_beside_an_embedder_see_complete_states(options: dict[str, Any], pace: str, tmp_path: Path) -> None:
+    batches, options = make_batches(), options | {"anchor_pace": pace}
     alone = Embedder(**PARAMETERS | options)
     reference = Reference.of(alone, alone.partial_fit, batches)
     assert alone.engine.anchors >= 3
@@ -82,15 +85,15 @@ def test_readers_beside_an_embedder_see_complete_states(options: dict[str, Any],
     assert model.digest() == alone.digest()
 
 
-@pytest.mark.parametrize("lag", [0, 1e-9, 0.02, 0.2])
-def test_readers_beside_a_session_see_complete_states(lag: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pace", ["immediate", "gradual"])
+def test_readers_beside_a_session_see_complete_states(pace: str, tmp_path: Path) -> None:
     batches = make_batches()
-    with Session(tmp_path / "alone", anchor_lag=lag, **PARAMETERS) as alone:
+    with Session(tmp_path / "alone", anchor_pace=pace, **PARAMETERS) as alone:
         reference = Reference.of(alone.model, alone.apply, batches)
         digest = alone.model.digest()
-    assert reference.states[-1].anchors >= (2 if lag == 0.2 else 3)
+    assert reference.states[-1].anchors >= 3
     changes = list[Changes]()
-    with Session(tmp_path / "read", anchor_lag=lag, snapshot_every=100, **PARAMETERS) as session:
+    with Session(tmp_path / "read", anchor_pace=pace, snapshot_every=100, **PARAMETERS) as session:
         session.add_listener(lambda _, batch_changes: changes.append(batch_changes))
 
         def write() -> None:
@@ -100,13 +103,13 @@ def test_readers_beside_a_session_see_complete_states(lag: float, tmp_path: Path
 
         check_states(reference, read_during(session.model, write), changes)
         assert session.model.digest() == digest
-    with Session(tmp_path / "read", anchor_lag=lag) as again:
+    with Session(tmp_path / "read", anchor_pace=pace) as again:
         assert again.model.digest() == digest
 
 
 def test_readers_during_an_anchor_see_the_previous_batch_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = make_batches()
-    model = Embedder(**PARAMETERS).fit(batches[0])
+    model = Embedder(**PARAMETERS, anchor_pace="immediate").fit(batches[0])
     started, proceed, work = threading.Event(), threading.Event(), RippleRule.anchor
 
     def waiting(*arguments: Any, **options: Any) -> Any:
@@ -186,9 +189,10 @@ def test_search_index_survives_an_anchor(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(created) == 1
 
 
-def test_arrivals_one_by_one_equal_batches() -> None:
-    """The fast path is used until an anchor may be due, with the same bits as batches."""
-    one, other = (Embedder(**PARAMETERS).fit(make_batches()[0]) for _ in range(2))
+@pytest.mark.parametrize("pace", ["immediate", "gradual"])
+def test_arrivals_one_by_one_equal_batches(pace: str) -> None:
+    """The fast path has the same bits as batches; it is used until an immediate anchor may be due."""
+    one, other = (Embedder(**PARAMETERS, anchor_pace=pace).fit(make_batches()[0]) for _ in range(2))
     for number in range(60):
         one.add_vertex(f"v{number}", [number, number + 1])
         other.partial_fit(Batch.arrival(f"v{number}", [number, number + 1]))

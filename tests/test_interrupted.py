@@ -19,15 +19,20 @@ from interrupts import raise_at_line
 from ripplevec import Batch, Embedder, Session, embedder
 from ripplevec.batch import Op
 from ripplevec.errors import SelfLoopWarning, StateError
-from ripplevec.rules import ripple
+from ripplevec.rules import gradual_correction, ripple
 from ripplevec.rules.ripple import RippleRule
 
 PARAMETERS: dict[str, Any] = {"dim": 4, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
 BATCHES = make_batches(20)
-LAG = 0.03  # of the graph
 ERRORS = (KeyboardInterrupt, MemoryError, RuntimeWarning)
 MAX_INTERRUPTS = int(os.environ.get("RIPPLEVEC_INTERRUPTS", "40"))
 """Interrupts per case, spread evenly over the lines."""
+
+
+@pytest.fixture(autouse=True)
+def slow_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let gradual corrections take several batches, as on a large graph."""
+    monkeypatch.setattr(gradual_correction, "SPREAD_VERTICES", 1)
 
 
 def in_library(file: str) -> bool:
@@ -41,13 +46,10 @@ class Case(NamedTuple):
     change: Callable[[Embedder], Any]
 
 
-def after(batches: int, lag: float = 0, **options: Any) -> Embedder:
-    model = Embedder(**PARAMETERS | options).fit(BATCHES[0])
-    model.engine.anchor_lag = lag
+def after(batches: int, pace: str = "immediate", **options: Any) -> Embedder:
+    model = Embedder(**PARAMETERS | {"anchor_pace": pace} | options).fit(BATCHES[0])
     for batch in BATCHES[1 : 1 + batches]:
         model.partial_fit(batch)
-    if model.engine.pending_anchor is not None:
-        model.engine.pending_anchor.result()
     return model
 
 
@@ -68,14 +70,19 @@ def batch_with_anchor() -> Case:
     return Case(after(batches), lambda model: model.partial_fit(BATCHES[batches + 1]))
 
 
-def batch_that_starts_an_anchor() -> Case:
-    batches = batches_until(lambda model: model.engine.pending_anchor is not None, lag=LAG)
-    return Case(after(batches, LAG), lambda model: model.partial_fit(BATCHES[batches + 1]))
+def batch_that_begins_a_correction() -> Case:
+    batches = batches_until(lambda model: model.engine.correction is not None, pace="gradual")
+    return Case(after(batches, "gradual"), lambda model: model.partial_fit(BATCHES[batches + 1]))
 
 
-def batch_that_adopts_an_anchor() -> Case:
-    batches = batches_until(lambda model: model.engine.anchors > 0, lag=LAG)
-    return Case(after(batches, LAG), lambda model: model.partial_fit(BATCHES[batches + 1]))
+def batch_within_a_correction() -> Case:
+    batches = 1 + batches_until(lambda model: model.engine.correction is not None, pace="gradual")
+    return Case(after(batches, "gradual"), lambda model: model.partial_fit(BATCHES[batches + 1]))
+
+
+def batch_that_replaces_all_rows() -> Case:
+    batches = batches_until(lambda model: model.engine.anchors > 0, pace="gradual")
+    return Case(after(batches, "gradual"), lambda model: model.partial_fit(BATCHES[batches + 1]))
 
 
 def start_of_empty_model() -> Case:
@@ -100,7 +107,7 @@ def requested_anchor() -> Case:
 
 
 def decay() -> Case:
-    model = Embedder(**PARAMETERS | {"half_life": 3.0, "expire_after": 20.0})
+    model = Embedder(**PARAMETERS | {"half_life": 3.0, "expire_after": 20.0, "anchor_pace": "immediate"})
     edges = [(i % 30, (7 * i + 1) % 30) for i in range(100)]
     model.fit(Batch.of(*zip(*edges, strict=True), time=np.arange(100) / 10))
     return Case(model, lambda model: model.partial_fit(Batch.of([1, "x"], [2, 3], time=[10.5, 10.5])))
@@ -118,8 +125,9 @@ def paper_rule() -> Case:
 CASES = [
     simple_batch,
     batch_with_anchor,
-    batch_that_starts_an_anchor,
-    batch_that_adopts_an_anchor,
+    batch_that_begins_a_correction,
+    batch_within_a_correction,
+    batch_that_replaces_all_rows,
     start_of_empty_model,
     removals,
     arrival,
@@ -132,8 +140,9 @@ CASES = [
 
 IN_PLACE = [
     simple_batch,
-    batch_that_starts_an_anchor,
-    batch_that_adopts_an_anchor,
+    batch_that_begins_a_correction,
+    batch_within_a_correction,
+    batch_that_replaces_all_rows,
     removals,
     arrival,
     decay,
@@ -251,6 +260,7 @@ def fail_allocations(names: list[str]) -> None:
     """Let one allocation fail, for each of many, and print the results. For a separate process."""
     from failing_memory import FailingAllocator
 
+    gradual_correction.SPREAD_VERTICES = 1
     allocator = FailingAllocator()
     for name in names:
         before, change = globals()[name]()
@@ -306,16 +316,23 @@ def reopened(path: Path) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    "batches", ["simple_batch", "batch_with_anchor", "batch_that_adopts_an_anchor", "batch_that_starts_an_anchor"]
+    ("batches", "pace"),
+    [
+        ("simple_batch", "immediate"),
+        ("batch_with_anchor", "immediate"),
+        ("batch_that_replaces_all_rows", "gradual"),
+        ("batch_that_begins_a_correction", "gradual"),
+    ],
 )
-def test_session_interrupted_at_any_line_closes_and_reopens_with_its_journal(batches: str, tmp_path: Path) -> None:
-    lag = LAG if batches in ("batch_that_adopts_an_anchor", "batch_that_starts_an_anchor") else 0
-    options = {"anchor_lag": lag, "snapshot_every": 1_000}
+def test_session_interrupted_at_any_line_closes_and_reopens_with_its_journal(
+    batches: str, pace: str, tmp_path: Path
+) -> None:
+    options = {"anchor_pace": pace, "snapshot_every": 1_000}
     wanted: dict[str, Callable[[Session], bool]] = {
         "simple_batch": lambda session: session.model.sequence == 3,
         "batch_with_anchor": lambda session: session.model.engine.anchors == 2,  # the first was the start
-        "batch_that_adopts_an_anchor": lambda session: session.model.engine.anchors == 2,
-        "batch_that_starts_an_anchor": lambda session: session.model.engine.pending_anchor is not None,
+        "batch_that_replaces_all_rows": lambda session: session.model.engine.anchors == 2,
+        "batch_that_begins_a_correction": lambda session: session.model.engine.correction is not None,
     }
     with Session(tmp_path / "all", **PARAMETERS | options) as session:
         number = next(at for at, batch in enumerate(BATCHES) if session.apply(batch) and wanted[batches](session))
@@ -360,7 +377,7 @@ def test_session_with_a_failed_solver_closes_and_confirms_no_key(
     def fail(*_: Any, **__: Any) -> Any:
         raise np.linalg.LinAlgError("no convergence")
 
-    session = Session(tmp_path / "state", anchor_lag=0, **PARAMETERS)
+    session = Session(tmp_path / "state", anchor_pace="immediate", **PARAMETERS)
     session.apply(BATCHES[0], key="k0")
     with monkeypatch.context() as patch:
         patch.setattr(ripple, "correct_bases", fail)
@@ -376,7 +393,7 @@ def test_session_with_a_failed_solver_closes_and_confirms_no_key(
             with pytest.raises(StateError, match="Open the directory again"):
                 call()
         session.close()
-    directory(tmp_path / "clean", applied, anchor_lag=0)
+    directory(tmp_path / "clean", applied, anchor_pace="immediate")
     assert reopened(tmp_path / "state") == reopened(tmp_path / "clean")
 
 

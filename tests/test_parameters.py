@@ -25,6 +25,7 @@ INVALID: dict[str, list[Any]] = {
     "rule": ["papers", "", None, 3, ["ripple"]],
     "depth": [-1, 1.5, "deep", True, 2**70],
     "views": ["none", [], 3, [3], [SpectralView], {"tau": 1.0}],
+    "anchor_pace": ["slow", None, 3],
     "anchor_growth": [-0.1, float("nan"), float("inf"), "often", None, True],
     "seed": [-1, 1.5, None, 2**64, "0"],
     "max_reads": [0, -5, 2.5, None, 2**62],

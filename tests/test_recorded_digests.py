@@ -79,11 +79,11 @@ def batches(size: int, timed: bool, weighted: bool, removals: bool) -> Iterator[
         yield Batch.of(src, dst, weight, np.array(op, np.int8), time if timed else None)
 
 
-def run(name: str, size: int) -> Embedder:
+def run(name: str, size: int, pace: str = "immediate") -> Embedder:
     parameters = STREAMS[name]
     timed = bool({"half_life", "expire_after"} & set(parameters))
     plain = timed or parameters.get("directed") or parameters.get("rule") == "paper"
-    model = Embedder(**{"dim": 16, "seed": 5, "threads": 2, **parameters})
+    model = Embedder(**{"dim": 16, "seed": 5, "threads": 2, "anchor_pace": pace, **parameters})
     start, *others = batches(size, timed, weighted=True, removals=not plain)
     model.fit(start) if not timed else model.partial_fit(start)
     for batch in others:

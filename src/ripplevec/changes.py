@@ -17,7 +17,7 @@ class BatchOutcome(NamedTuple):
     moved: NDArray[np.int64]  # rows whose vectors moved
     first_new: int  # arrival number of the first new vertex; later numbers are new too
     removed: list[Id]  # ids of the removed vertices
-    anchored: bool  # whether an anchor came with the batch
+    anchored: bool  # whether an anchor moved vectors with the batch
 
 
 class Changes:
@@ -35,7 +35,8 @@ class Changes:
     sequence : int
         Sequence number of the batch.
     anchored : bool
-        Whether an anchor (global correction) came with the batch.
+        Whether an anchor (global correction) moved vectors with the batch. The changes of a gradual anchor are divided
+        among several batches.
     spectrum : list of two lists of float, or None
         For `Embedder.anchor(gap=True)`: the share of the attainable spectrum that each view captured, one list from
         before the anchor and one from after; else None.
@@ -56,7 +57,7 @@ class Changes:
         "_rows": "stored rows of the vectors",
         "_to_vectors": "converts stored rows to vectors",
         "_vectors": "the vectors, once computed",
-        "anchored": "whether an anchor (global correction) came with the batch",
+        "anchored": "whether an anchor (global correction) moved vectors with the batch",
         "arrived": "for each changed vertex, whether the batch added it",
         "removed": "the vertices that the batch removed",
         "sequence": "sequence number of the batch",

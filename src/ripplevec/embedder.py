@@ -34,6 +34,7 @@ from ripplevec.errors import FormatError, InvalidValueError, StateError, Unknown
 from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.graph import unit_weights
 from ripplevec.parameters import (
+    AnchorPace,
     DuplicatePolicy,
     EmptyInfluence,
     LaplacianNormalization,
@@ -80,9 +81,12 @@ class Embedder:
         Spectral views that the dimensions of a vector come from, for rule "ripple". "auto" chooses by the mean degree
         at the start, and by whether a dense graph is bipartite. Give your own if, for example, hubs have no meaning.
     anchor_growth : "auto" or float, default "auto"
-        Growth of the graph between anchors, as a share of its size; 0: no anchors. "auto" is 0.05 for rule "ripple" and
-        0 for rule "paper". Quality hardly depends on values from 0.025 to 0.2: use 0.1 or 0.2 if anchors cost too much,
-        and 0 only if you call `anchor` yourself.
+        Growth of the graph between anchors, as a share of its size; 0: no anchors. "auto" is 0 for rule "paper", and
+        for rule "ripple" 0.05 up to 8,000 vertices; larger graphs, if anchors are gradual, are corrected after more
+        growth (0.33 at 100,000 vertices, at most 0.6). Use 0 only if you call `anchor` yourself.
+    anchor_pace : {"gradual", "immediate"}, default "gradual"
+        Whether an anchor is computed little by little, or completely with the batch that makes it due. No batch waits
+        for a gradual anchor: the batches that follow each compute a part of it. Has no effect on rule "paper".
     seed : int, default 0
         Seed of every random draw. The same seed, parameters and batches give the same bits.
     max_reads : int, default 4096
@@ -149,6 +153,7 @@ class Embedder:
     depth: int | None = 1
     views: Literal["auto"] | Sequence[View] = "auto"
     anchor_growth: Literal["auto"] | float = "auto"
+    anchor_pace: AnchorPace = "gradual"
     seed: int = 0
     max_reads: int = 4096
     storage: Storage = "auto"
@@ -990,6 +995,8 @@ class Embedder:
             parameters.create_rule(),
             parameters.dim,
             anchor_growth=parameters.resolved_anchor_growth,
+            gradual=parameters.anchor_pace == "gradual",
+            scale_interval=parameters.anchor_growth == "auto" and parameters.anchor_pace == "gradual",
             start_size=parameters.resolved_start_size,
             change_threshold=parameters.change_threshold,
             directory=parameters.storage_dir,
@@ -1013,16 +1020,7 @@ class Embedder:
         engine = self._engine
         if engine.may_trigger_anchor(batch):
             return self._update_copy(lambda copy: copy.apply(batch))
-        try:
-            prepared = engine.prepare_correction(batch)
-            outcome = self._lock.run_exclusively(
-                partial(engine.apply_prepared, batch, prepared), partial(self._disable_if_incomplete, engine)
-            )
-            engine.start_pending_anchor()
-        except BaseException as error:
-            self._disable_if_incomplete(engine, error)
-            raise
-        return outcome
+        return self._lock.run_exclusively(partial(engine.apply, batch), partial(self._disable_if_incomplete, engine))
 
     def _apply_arrival(self, ids: IdColumn, weights: NDArray[np.float64] | None) -> int:
         """Apply an arrival by the fast path; return its row, or −1 if it must be applied as a batch. For the writer."""

@@ -32,12 +32,14 @@ from ripplevec.views.spectral import SpectralView, auto_views
 
 RuleName: TypeAlias = Literal["ripple", "paper"]
 DuplicatePolicy: TypeAlias = Literal["add", "ignore", "replace"]
+AnchorPace: TypeAlias = Literal["gradual", "immediate"]
 Storage: TypeAlias = Literal["auto", "float32", "float16"]
 SearchMethod: TypeAlias = Literal["auto", "exact", "ann"]
 EmptyInfluence: TypeAlias = Literal["neighbors", "zero", "resample"]
 LaplacianNormalization: TypeAlias = Literal["symmetric", "random-walk", "unnormalized"]
 
 STORAGE_DTYPES: dict[str, type[np.floating[Any]]] = {"auto": np.float32, "float32": np.float32, "float16": np.float16}
+ANCHOR_PACES = ("gradual", "immediate")
 DEFAULT_ANCHOR_GROWTH = 0.05
 MAX_DIM = 65_536
 
@@ -51,6 +53,7 @@ class Parameters:
     depth: int | None
     views: Literal["auto"] | Sequence[View]
     anchor_growth: Literal["auto"] | float
+    anchor_pace: AnchorPace
     seed: int
     max_reads: int
     storage: Storage
@@ -86,6 +89,7 @@ class Parameters:
             _check_integer("start_size", self.start_size, 2)
         if self.anchor_growth != "auto":
             _check_nonnegative("anchor_growth", self.anchor_growth)
+        check_choice("anchor_pace", self.anchor_pace, ANCHOR_PACES)
         _check_nonnegative("change_threshold", self.change_threshold)
         for name in ("directed", "reuse_influence"):
             _check_bool(name, getattr(self, name))
@@ -169,6 +173,7 @@ class Parameters:
     @staticmethod
     def from_json(values: dict[str, Any]) -> dict[str, Any]:
         """Convert the result of `to_json` to arguments of `Embedder`."""
+        values = {"anchor_pace": "immediate"} | values  # the only pace of earlier versions
         views = values["views"]
         return values | {"views": views if isinstance(views, str) else [SpectralView(**view) for view in views]}
 

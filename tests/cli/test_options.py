@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from ripplevec.cli.embed import embed
-from ripplevec.cli.options import SESSION_OPTIONS, collect_parameters, drop_unset, parse_settings
+from ripplevec.cli.options import EMBEDDER_OPTIONS, collect_parameters, drop_unset, parse_settings
 from ripplevec.cli.serve import serve
 from ripplevec.parameter_docs import describe_parameters
 from ripplevec.parameters import RULES
@@ -51,5 +51,5 @@ def test_model_options_take_help_and_default_from_embedder_docstring(command):
 
 
 def test_rule_option_names_every_rule():
-    (option,) = SESSION_OPTIONS["rule"].__metadata__
+    (option,) = EMBEDDER_OPTIONS["rule"].__metadata__
     assert option.metavar == "|".join(RULES)

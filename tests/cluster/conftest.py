@@ -22,7 +22,7 @@ from ripplevec.errors import LostStateError, SelfLoopWarning
 from ripplevec.parameters import Parameters
 
 RECOVERY_SECONDS = 120.0
-DEFAULTS: dict[str, Any] = {"dim": 4, "anchor_growth": 0, "threads": 1}
+DEFAULTS: dict[str, Any] = {"dim": 4, "anchor_growth": 0, "anchor_pace": "immediate", "threads": 1}
 
 
 def local_transport(shards: int, parameters: Parameters) -> LocalTransport:

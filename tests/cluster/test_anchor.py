@@ -32,7 +32,7 @@ def inner_products(vectors: NDArray[Any]) -> NDArray[np.float64]:
 
 def start_both(new_cluster: Any, shards: int, edges: Any, **parameters: Any) -> tuple[Embedder, ClusterEngine]:
     """Return a model on one machine and one on shards, started with these edges."""
-    arguments = {"dim": 3, "threads": 1, "anchor_growth": 0, **parameters}
+    arguments = {"dim": 3, "threads": 1, "anchor_growth": 0, "anchor_pace": "immediate", **parameters}
     single, cluster = Embedder(**arguments).fit(edges), new_cluster(shards, **arguments)
     cluster.start(Batch.from_any(edges))
     assert single.digest() == cluster.digest()

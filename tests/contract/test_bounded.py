@@ -85,7 +85,7 @@ def test_chain_with_extreme_weights_stays_bounded(weights: tuple[float, float]) 
 
 def test_chain_of_arrivals_brings_the_next_anchor_forward() -> None:
     """Shortened rows count like arrivals: an anchor comes before the graph has grown by `anchor_growth`."""
-    model = Embedder(dim=16).fit(random_attachment())
+    model = Embedder(dim=16, anchor_pace="immediate").fit(random_attachment())
     model.partial_fit([])
     arrivals = 0
     while not model.partial_fit(chain(400, 2)[arrivals]).anchored:
@@ -113,10 +113,9 @@ def test_anchor_repairs_nonfinite_rows(bad: float) -> None:
     assert model.diagnostics()["anchors_refused"] == 0
 
 
-@pytest.mark.parametrize("lag", [0, 0.01])
-def test_anchor_repairs_zero_vectors(lag: float) -> None:
-    model = stream(Embedder(dim=8).fit(communities(600)))
-    model.engine.anchor_lag = lag
+@pytest.mark.parametrize("pace", ["immediate", "gradual"])
+def test_anchor_repairs_zero_vectors(pace: str) -> None:
+    model = stream(Embedder(dim=8, anchor_pace=pace).fit(communities(600)))
     model.engine.store.vectors[:] = 0
     for number in range(60):
         model.add_vertex(f"m{number}", [number, number + 7])
@@ -124,13 +123,11 @@ def test_anchor_repairs_zero_vectors(lag: float) -> None:
     assert purity(model, 600) > 0.9
 
 
-@pytest.mark.parametrize("lag", [0, 0.01])
 def test_anchor_without_a_usable_result_keeps_the_vectors(
-    lag: float, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If neither the correction nor the solution from scratch is finite, batches continue with the current vectors."""
-    model = stream(Embedder(dim=8).fit(random_attachment(600)))
-    model.engine.anchor_lag = lag
+    model = stream(Embedder(dim=8, anchor_pace="immediate").fit(random_attachment(600)))
 
     def with_bad_row(solve: Any) -> Any:
         def solve_badly(*arguments: Any, **options: Any) -> Any:

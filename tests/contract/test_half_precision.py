@@ -29,13 +29,15 @@ def stream(made: ripplevec.Embedder) -> ripplevec.Embedder:
     return made
 
 
-def test_half_precision_vectors_are_close_to_single_precision(tmp_path: Path) -> None:
-    half, single = stream(model()), stream(model(storage="float32"))
+@pytest.mark.parametrize("pace", ["immediate", "gradual"])
+def test_half_precision_vectors_are_close_to_single_precision(pace: str, tmp_path: Path) -> None:
+    half, single = (stream(model(storage=storage, anchor_pace=pace)) for storage in ("float16", "float32"))
     cosines = (half.to_numpy() * single.to_numpy()).sum(axis=1)
     half.save(tmp_path / "model")
     assert np.load(tmp_path / "model" / "vectors.npy").dtype == np.float16
     assert half.diagnostics()["anchors"] == single.diagnostics()["anchors"] > 0
-    assert cosines.min() > 0.99
+    assert cosines.min() > (0.99 if pace == "immediate" else 0.95)
+    assert cosines.mean() > 0.99
     assert half.to_numpy().dtype == np.float32
 
 

@@ -231,7 +231,7 @@ def test_digest_includes_edge_times() -> None:
 @pytest.mark.parametrize("snapshot_every", [10, 10**6])
 def test_replay_gives_the_same_bits(temporal: dict[str, Any], snapshot_every: int, tmp_path: Path) -> None:
     stream = make_stream()
-    parameters = {"start_size": 20, "anchor_lag": 0.05, "snapshot_every": snapshot_every, **temporal}
+    parameters = {"start_size": 20, "snapshot_every": snapshot_every, **temporal}
     with Session(tmp_path / "one", **parameters) as session:
         for batch in stream:
             session.apply(batch)

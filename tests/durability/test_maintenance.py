@@ -17,7 +17,7 @@ from ripplevec.errors import FormatError
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     """State directory with eight batches from one source, and snapshots after the third and the sixth."""
-    with Session(tmp_path / "state", dim=3, start_size=6, anchor_lag=2) as session:
+    with Session(tmp_path / "state", dim=3, start_size=6) as session:
         for number in range(1, 9):
             session.apply([(number, number + 1), (number, number + 3)], source="s", position=[number])
             if number in (3, 6):
@@ -38,7 +38,7 @@ def read_files(state: Path) -> dict[str, bytes]:
 def test_inspect_directory_reports_content_while_in_use(state: Path) -> None:
     description = inspect_directory(state)
     assert description["in_use_by"] is None
-    assert (description["parameters"]["dim"], description["anchor_lag"], description["version"]) == (3, 2, 2)
+    assert (description["parameters"]["dim"], description["version"]) == (3, 2)
     assert (description["journal"]["first"], description["journal"]["last"]) == (4, 8) or description["journal"][
         "first"
     ] == 1
@@ -100,7 +100,7 @@ def test_verify_directory_damaged_snapshot_reports_fault(state: Path, monkeypatc
 
 
 def test_verify_directory_foreign_snapshot_reports_fault(state: Path, tmp_path: Path) -> None:
-    with Session(tmp_path / "other", dim=3, start_size=6, anchor_lag=2) as session:
+    with Session(tmp_path / "other", dim=3, start_size=6) as session:
         for number in range(6):
             session.apply([(number, number + 2)])
         session.snapshot()
@@ -113,7 +113,7 @@ def test_verify_directory_foreign_snapshot_reports_fault(state: Path, tmp_path: 
 @pytest.fixture
 def keyed_state(tmp_path: Path) -> Path:
     """State directory with eight batches and a snapshot after the sixth."""
-    with Session(tmp_path / "state", dim=3, start_size=6, anchor_lag=2) as session:
+    with Session(tmp_path / "state", dim=3, start_size=6) as session:
         for number in range(1, 9):
             session.apply([(number, number + 1), (number, number + 3)], key=f"k{number}")
             if number == 6:

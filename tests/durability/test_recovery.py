@@ -18,7 +18,7 @@ from ripplevec.engine.digest import StateSnapshot
 from ripplevec.errors import FormatError
 from ripplevec.util.checked_directory import read_arrays, write_arrays
 
-METADATA = build_metadata({"dim": 3, "start_size": 6, "anchor_growth": 0.2}, 2)
+METADATA = build_metadata({"dim": 3, "start_size": 6, "anchor_growth": 0.2})
 
 
 def make_model() -> SessionModel:

@@ -22,7 +22,7 @@ from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SnapshotStore, Sn
 from ripplevec.errors import SelfLoopWarning, StateError
 from ripplevec.io.protocols import BadMessage, ReadResult
 
-PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.2, "anchor_lag": 0.1, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.2, "threads": 1}
 VERTEX_IDS: list[Any] = [0, 1, 2, 3, "0", "a", "é", 10**30, -(2**70), -5]
 
 
@@ -192,14 +192,14 @@ def streams(draw: st.DrawFn) -> list[Batch]:
 
 @pytest.mark.filterwarnings("ignore::ripplevec.errors.SelfLoopWarning")
 @settings(max_examples=40)
-@given(stream=streams(), seed=st.integers(0, 10**6), lag=st.sampled_from([0, 1e-9, 0.1]))
+@given(stream=streams(), seed=st.integers(0, 10**6), pace=st.sampled_from(["immediate", "gradual"]))
 def test_session_crashes_anywhere_keep_digest_of_uninterrupted_run(
-    tmp_path_factory: pytest.TempPathFactory, stream: list[Batch], seed: int, lag: float
+    tmp_path_factory: pytest.TempPathFactory, stream: list[Batch], seed: int, pace: str
 ) -> None:
     """Groups of any size, with snapshots and crashes at any time, equal one batch after another."""
     choices = random.Random(seed)
     directory = tmp_path_factory.mktemp("state") / "state"
-    plain = Session(directory.with_name("plain"), **{**PARAMETERS, "anchor_lag": lag})
+    plain = Session(directory.with_name("plain"), **PARAMETERS, anchor_pace=pace)
     rejected, waiting = set(), list(enumerate(stream))
     for number, batch in waiting:
         try:
@@ -207,7 +207,7 @@ def test_session_crashes_anywhere_keep_digest_of_uninterrupted_run(
         except RipplevecError:
             rejected.add(number)
     while waiting:
-        session = Session(directory, snapshot_every=choices.choice([3, 1000]), **{**PARAMETERS, "anchor_lag": lag})
+        session = Session(directory, snapshot_every=choices.choice([3, 1000]), **PARAMETERS, anchor_pace=pace)
         for _ in range(choices.randrange(4)):
             size = choices.randrange(1, 5)
             results = session.apply_many([JournalEntry(batch, key=str(number)) for number, batch in waiting[:size]])
@@ -226,12 +226,12 @@ def test_session_crashes_anywhere_keep_digest_of_uninterrupted_run(
     plain.close()
 
 
-@pytest.mark.parametrize("rule", ["ripple", "paper"])
-def test_session_without_anchor_lag_equals_embedder(tmp_path: Path, rule: str) -> None:
+@pytest.mark.parametrize(("rule", "pace"), [("ripple", "immediate"), ("ripple", "gradual"), ("paper", "gradual")])
+def test_session_equals_embedder(tmp_path: Path, rule: str, pace: str) -> None:
     stream = make_stream()
-    parameters = {"dim": 3, "start_size": 6, "rule": rule, "threads": 1}
+    parameters = {"dim": 3, "start_size": 6, "rule": rule, "anchor_pace": pace, "threads": 1}
     model = Embedder(**parameters)
-    with Session(tmp_path / "state", anchor_lag=0, snapshot_every=30, **parameters) as session:
+    with Session(tmp_path / "state", snapshot_every=30, **parameters) as session:
         for batch in stream:
             assert session.apply(batch).ids == model.partial_fit(batch).ids
         assert session.model.digest() == model.digest()
@@ -256,19 +256,19 @@ def test_session_writes_snapshots_and_compacts_journal(open_session: Any, tmp_pa
 
 
 def test_session_parameters_must_equal_saved_ones(open_session: Any, tmp_path: Path) -> None:
-    open_session(seed=5).close()
+    open_session(seed=5, anchor_pace="immediate").close()
     with Session(tmp_path / "state") as session:
-        assert (session.model.seed, session.model.dim, session.model.engine.anchor_lag) == (5, 3, 0.1)
+        assert (session.model.seed, session.model.dim, session.model.anchor_pace) == (5, 3, "immediate")
     with Session(tmp_path / "state", dim=3, threads=2, search="exact", storage_dir=tmp_path) as session:
         assert session.model.threads == 2
         assert session.model.search == "exact"
         assert session.model.storage_dir == tmp_path
-    for other in ({"dim": 4}, {"seed": 0}, {"anchor_lag": 4}, {"anchor_lag": -1}):
+    for other in ({"dim": 4}, {"seed": 0}, {"anchor_pace": "gradual"}):
         with pytest.raises(InvalidValueError, match=f"{next(iter(other))}: expected .*use another directory"):
             Session(tmp_path / "state", **other)
     with pytest.raises(InvalidValueError, match="one of dim"):
         Session(tmp_path / "state", color="blue")
-    for bad in ({"snapshot_every": 0}, {"anchor_lag": -1}, {"anchor_lag": True}, {"dim": 0}, {"color": 1}):
+    for bad in ({"snapshot_every": 0}, {"anchor_pace": "slow"}, {"dim": 0}, {"color": 1}):
         with pytest.raises(InvalidValueError, match=next(iter(bad)) if "color" not in bad else "parameter"):
             Session(tmp_path / "other", **bad)
     Session(tmp_path / "other").close()

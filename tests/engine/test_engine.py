@@ -31,7 +31,7 @@ def test_growth_counts_vertices_or_half_of_the_edges() -> None:
 
 @pytest.mark.parametrize("growth", [0.1, 0.5])
 def test_anchor_runs_when_the_graph_has_grown_enough(growth: float) -> None:
-    one, anchored = engine(anchor_growth=growth), []
+    one, anchored = engine(anchor_growth=growth, anchor_pace="immediate"), []
     for number in range(30):
         outcome = one.apply(Batch.arrival(f"new {number}", [number]))
         anchored.append(outcome.anchored)

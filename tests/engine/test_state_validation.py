@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ripplevec import Batch, Embedder
 from ripplevec.engine.state_validation import check_state
 from ripplevec.errors import FormatError
+from ripplevec.rules import gradual_correction
 
 Arrays = dict[str, NDArray[Any]]
 Change = Callable[[Arrays], None]
@@ -177,25 +178,31 @@ def test_check_of_tampered_times_or_influenced_sets_raises(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (put("pending_touched_rows", 0, 10**6), "not in the graph"),
-        (put("pending_touched_sizes", 0, -1), "do not add up"),
-        (put("pending_touched_batches", 0, 0), "expected shape"),
-        (put("pending_rows", (0, 0), np.nan), "pending rows"),
-        (put("pending_mu", 0, np.nan), "mu"),
-        (lambda s: s.update(pending_turn=np.ones_like(s["pending_turn"])), "orthogonal"),
-        (lambda s: s.update(pending_next_arrival=np.array(10**6)), "out of range"),
-        (drop("pending_edged"), "edged"),
+        (put("pending_queue", slice(None), 10**6), "queued row is not in the graph"),
+        (put("pending_stage", (), 99), "position is out of range"),
+        (put("pending_cursor", (), 10**6), "position is out of range"),
+        (put("pending_since", (), 10**6), "position is out of range"),
+        (put("pending_swapped", (), True), "its stage and its rows do not fit"),
+        (put("pending_filter_step", (), 99), "too many steps"),
+        (put("pending_columns", 0, 50), "column is out of range"),
+        (put("pending_block_current", (0, 0), np.nan), "block_current"),
+        (put("pending_grams", (0, 0, 0), np.inf), "grams"),
+        (put("pending_new_mu", 0, np.nan), "mu"),
+        (put("pending_credit", (), np.nan), "credit"),
+        (lambda s: s.update(pending_unplaced=np.array([[0, 10**6]])), "unplaced row is not in the graph"),
+        (lambda s: s.update(pending_unplaced=np.array([0, 1])), "wrong shape"),
+        (lambda s: s.update(pending_shifts=np.zeros((3, 3))), "shifts: expected shape"),
+        (drop("pending_marked"), "marked"),
+        (drop("pending_block_current"), "block_current"),
     ],
 )
-def test_check_of_a_tampered_pending_anchor_raises(change: Change, message: str) -> None:
-    model = Embedder(dim=3, start_size=6, anchor_growth=0.1, threads=1)
-    model.engine.anchor_lag = 50
-    number = 0
-    while model.engine.pending_anchor is None:
+def test_check_of_a_tampered_correction_raises(change: Change, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradual_correction, "SPREAD_VERTICES", 1)
+    model = Embedder(dim=3, start_size=6, anchor_growth=0.3, threads=1)
+    number, state = 0, dict[str, NDArray[Any]]()
+    while "pending_block_current" not in state or not state["pending_queue"].size:
         model.partial_fit([(number, number + 1), (number, number + 2)])
-        number += 1
-    model.partial_fit([(number, number + 1), (number, number + 2)])
-    state = model.engine.state()
+        number, state = number + 1, model.engine.state()
     check(model, state)
     change(state)
     with pytest.raises(FormatError, match=message):

@@ -177,7 +177,7 @@ def create_engine(**parameters: Any) -> Any:
 def test_bound_growth_random_batch_is_an_upper_bound(
     added: list[tuple[int, int, Op]], removed: list[int], duplicates: str
 ) -> None:
-    one = create_engine(anchor_growth=0, duplicates=duplicates)
+    one = create_engine(anchor_growth=0, anchor_pace="immediate", duplicates=duplicates)
     rows = added + [(name, name, Op.REMOVE_VERTEX) for name in removed]
     if not rows:
         return
@@ -194,7 +194,7 @@ def test_bound_growth_random_batch_is_an_upper_bound(
 
 @pytest.mark.parametrize("growth", [0.05, 0.2, 0.5])
 def test_bound_growth_predicts_the_batch_that_triggers_an_anchor(growth: float) -> None:
-    one = create_engine(anchor_growth=growth)
+    one = create_engine(anchor_growth=growth, anchor_pace="immediate")
     predicted, due = [], []
     for number in range(60):
         batch = Batch.arrival(f"v{number}", [number % 20, (number + 3) % 20, (number + 7) % 20])
@@ -205,7 +205,7 @@ def test_bound_growth_predicts_the_batch_that_triggers_an_anchor(growth: float) 
 
 
 def test_bound_growth_counts_expiring_edges() -> None:
-    model = Embedder(dim=3, threads=1, expire_after=10.0, anchor_growth=0.1)
+    model = Embedder(dim=3, threads=1, expire_after=10.0, anchor_growth=0.1, anchor_pace="immediate")
     model.fit(Batch.of(*zip(*EDGES, strict=True), time=np.linspace(0, 5, len(EDGES))))
     late, soon = (Batch.of(["x"], [0], time=[time]) for time in (13.0, 6.0))
     assert model.engine.may_trigger_anchor(late)

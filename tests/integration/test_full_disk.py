@@ -24,7 +24,7 @@ from ripplevec.durability.session import Session
 from ripplevec.errors import StateError
 from ripplevec.io.registry import sink_to, stream_from
 
-PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "threads": 1}
 MEBIBYTES = 6
 BATCHES = 120
 

@@ -22,7 +22,7 @@ from ripplevec.io.sources import kafka
 from ripplevec.io.sources.kafka import KafkaSource
 from ripplevec.io.sources.redis import RedisSource
 
-PARAMETERS = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
+PARAMETERS = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "threads": 1}
 SIZE, BATCHES = 4, 24
 NOT_COMMITTED = "last offsets not committed"
 LONG_SECONDS = 120.0

@@ -16,7 +16,7 @@ from ripplevec.durability.session import GROUP_SIZE, Session
 from ripplevec.io.brokers import OutageTimer, UnreachableError
 from ripplevec.io.protocols import ReadResult
 
-PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "anchor_lag": 0.05, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.3, "threads": 1}
 TIMEOUT_SECONDS = 30.0
 
 

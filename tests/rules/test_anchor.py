@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplevec.batch import Batch, Op
 from ripplevec.embedder import Embedder
 from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.rules import anchor
@@ -13,7 +12,6 @@ from ripplevec.rules.anchor import (
     align_coordinates,
     bases_from_scratch,
     correct_bases,
-    drop_stale_rows,
     orthogonality_error,
     write_bases,
 )
@@ -41,7 +39,7 @@ def test_align_coordinates_undoes_a_known_rotation(engine_of: Any, edges_of: Any
     old.set_rotation(np.linalg.qr(rng.standard_normal((4, 4)))[0])
     rotation = np.linalg.qr(rng.standard_normal((4, 4)))[0]
     before = old.to_served(store.vectors[:rows])
-    basis = Basis(store.vectors[:rows] @ rotation.astype(np.float32), np.full(4, 0.5), 1.0, np.zeros(4), 8.0)
+    basis = Basis(store.vectors[:rows] @ rotation.astype(np.float32), np.full(4, 0.5), 1.0, np.zeros(4), 8.0, -1.0)
     new = old.new_like()
     align_coordinates(old, new, [basis], store.vectors[:rows], threads=1)
     write_bases(store, new, [basis])
@@ -115,25 +113,3 @@ def test_bases_have_orthogonal_columns() -> None:
     write_bases(store, new, bases)
     assert orthogonality_error(new, store, 1) < 1e-5 < drifted
     assert new.ready
-
-
-def test_drop_stale_rows_clears_rows_of_new_and_removed_vertices() -> None:
-    model = Embedder(dim=6, anchor_growth=0).fit(DATA.edges)
-    model.partial_fit(Batch.vertices(["alone"]))
-    engine = model.engine
-    store, ids = engine.store, engine.graph.ids
-    correction = engine.rule.plan_correction(store, 1)()
-    row = ids.find_row(3)
-    model.partial_fit(Batch.of([3, "successor", "alone"], [3, 5, 6], op=[Op.REMOVE_VERTEX, Op.ADD, Op.ADD]))
-    model.partial_fit(Batch.of(["newcomer"], [7]))
-    model.partial_fit(Batch.vertices([9], Op.REMOVE_VERTEX))
-    free = np.flatnonzero(engine.graph.arrival[: engine.graph.row_count] < 0)
-    assert ids.find_row("successor") == row
-    placed, unplaced = drop_stale_rows(store, correction)
-    rows = correction.rows.array
-    assert {"successor", "alone", "newcomer"} == set(ids.to_list(unplaced))
-    assert not rows[[*unplaced, *free]].any()
-    assert not placed[[*unplaced, *free]].any()
-    same = ids.find_row(5)
-    assert rows[same].any()
-    assert placed[same] == 1

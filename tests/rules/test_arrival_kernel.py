@@ -65,7 +65,8 @@ def test_apply_arrival_without_room_changes_nothing(edges_of: Any, full: str) ->
     if full == "edges":
         links.allocator[ARENA_TOP] = links.neighbor.size
     before = engine.digest()
-    assert engine.rule.apply_arrival(engine.store, column, None, 1) == (-1, 0, 0)
+    row, edges, moved = engine.rule.apply_arrival(engine.store, column, None, 1)
+    assert (row, edges, moved.size) == (-1, 0, 0)
     assert engine.digest() == before
     assert 1000 not in engine.graph.ids
 

@@ -177,7 +177,7 @@ def test_graph_that_becomes_dense_changes_its_views_once(dim: int, monkeypatch: 
         pairs = rng.integers(0, 120, (6 * count, 2))
         return [(u, v) for u, v in pairs.tolist() if u < v and (groups[u] == groups[v])][:count]
 
-    model = Embedder(dim=dim, anchor_growth=0.2).fit(edges(300))
+    model = Embedder(dim=dim, anchor_growth=0.2, anchor_pace="immediate").fit(edges(300))
     rule, before = model.engine.rule, model.to_numpy()
     assert len(rule.coordinates.views) == 1
     assert not calls

@@ -25,7 +25,7 @@ BATCHES = [
 def test_service_reads_match_the_state_of_their_sequence(start: Any, tmp_path: Path) -> None:
     with Session(tmp_path / "alone", **HOW) as alone:
         reference = Reference.of(alone.model, alone.apply, BATCHES)
-        assert reference.states[-1].anchors >= 2  # the start, and one that came from the background
+        assert reference.states[-1].anchors >= 2  # the start, and one that the stream paid for
     service = start(parameters=HOW)
     names = list(dict.fromkeys(name for state in reference.states for name in state.ids))
     over, faults, reads, followed = threading.Event(), list[BaseException](), [0], list[int]()

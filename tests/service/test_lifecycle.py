@@ -21,7 +21,7 @@ from ripplevec.embedder import Embedder
 from ripplevec.errors import FormatError, InvalidValueError
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.graph.graph import MIN_EDGES_FOR_THREADS
-from ripplevec.rules import background_anchor
+from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.service.lifecycle import Runtime, warm_up
 from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.settings import Limits, Settings
@@ -111,7 +111,7 @@ def test_runtime_write_timeout_is_rejected_and_retry_is_repeated(
 
 @pytest.mark.parametrize("parameters", [{"dim": 8}, {"dim": 4, "rule": "paper", "directed": True}])
 def test_warm_up_leaves_the_model_unchanged(parameters: dict[str, Any]) -> None:
-    model = create_model(build_metadata(parameters, None), threads=1)
+    model = create_model(build_metadata(parameters), threads=1)
     before = model.digest()
     warm_up(model)
     assert (model.digest(), len(model)) == (before, 0)
@@ -126,21 +126,21 @@ def test_warm_up_applies_a_batch_that_is_large_enough_for_threads(monkeypatch: p
         return apply(self, op, *arguments)
 
     monkeypatch.setattr(Adjacency, "apply", record_and_apply)
-    warm_up(create_model(build_metadata({"dim": 8}, None), threads=2))
+    warm_up(create_model(build_metadata({"dim": 8}), threads=2))
     assert max(sizes) >= MIN_EDGES_FOR_THREADS > min(sizes)
 
 
-def test_warm_up_adopts_a_background_anchor(monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared: list[int] = []
-    prepare = background_anchor.BackgroundAnchor.prepare
+def test_warm_up_completes_a_gradual_correction(monkeypatch: pytest.MonkeyPatch) -> None:
+    swapped: list[int] = []
+    swap = GradualCorrection._swap
 
-    def record_and_prepare(self: background_anchor.BackgroundAnchor, *arguments: Any) -> Any:
-        prepared.append(self.until)
-        return prepare(self, *arguments)
+    def record_and_swap(self: GradualCorrection, *arguments: Any) -> None:
+        swapped.append(self.since)
+        swap(self, *arguments)
 
-    monkeypatch.setattr(background_anchor.BackgroundAnchor, "prepare", record_and_prepare)
-    warm_up(create_model(build_metadata({"dim": 8}, None), threads=1))
-    assert prepared
+    monkeypatch.setattr(GradualCorrection, "_swap", record_and_swap)
+    warm_up(create_model(build_metadata({"dim": 8}), threads=1))
+    assert swapped
 
 
 def test_service_on_shards_recovers_lost_shards(start: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:

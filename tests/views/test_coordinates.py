@@ -19,7 +19,10 @@ def make_coordinates(normalize: bool = True, rotated: bool = True) -> Coordinate
     widths = [part.stop - part.start for part in coordinates.parts]
     mus = [np.array([0.8, 0.4, 0.2, 0.1, 0.001, -0.1]), np.array([0.5, 0.3])]
     coordinates.adopt_bases(
-        [Basis(np.empty((0, k)), mu, 0.5 + k, draw.standard_normal(k), 8.0) for k, mu in zip(widths, mus, strict=True)]
+        [
+            Basis(np.empty((0, k)), mu, 0.5 + k, draw.standard_normal(k), 8.0, -0.5)
+            for k, mu in zip(widths, mus, strict=True)
+        ]
     )
     if rotated:
         coordinates.set_rotation(np.linalg.qr(draw.standard_normal((8, 8)))[0])

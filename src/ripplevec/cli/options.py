@@ -58,16 +58,12 @@ StartEdges = Annotated[
 BatchSize = Annotated[int, _option(STREAM_PANEL, "Number of edges in a batch.", min=1, show_default=True)]
 Changes = Annotated[Path | None, _option(STREAM_PANEL, "File to log changes to: .parquet or .jsonl.", metavar="FILE")]
 
-SESSION_OPTIONS: dict[str, Any] = {  # the options of a model in a session, in the order of `--help`
+EMBEDDER_OPTIONS: dict[str, Any] = {  # the options of a model, in the order of `--help`
     "dim": Annotated[int | None, _parameter("dim")],
     "rule": Annotated[str | None, _parameter("rule")],
     "depth": Annotated[int | None, _parameter("depth")],
     "seed": Annotated[int | None, _parameter("seed")],
     "anchor_growth": Annotated[float | None, _parameter("anchor_growth")],
-    "anchor_lag": Annotated[
-        float | None,
-        _option(MODEL_PANEL, "Events between the start of an anchor and its use, as a share of the graph.", min=0),
-    ],
     "threads": Annotated[int | None, _parameter("threads")],
     "directed": Annotated[bool | None, _parameter("directed")],
     "duplicates": Annotated[str | None, _parameter("duplicates")],
@@ -78,8 +74,7 @@ SESSION_OPTIONS: dict[str, Any] = {  # the options of a model in a session, in t
         list[str] | None, _option(MODEL_PANEL, "Any other parameter of Embedder.", "--set", metavar="NAME=VALUE")
     ],
 }
-EMBEDDER_OPTIONS = {name: option for name, option in SESSION_OPTIONS.items() if name != "anchor_lag"}
-REPLAY_OPTIONS = {name: SESSION_OPTIONS[name] for name in ("dim", "rule", "seed", "setting")}
+REPLAY_OPTIONS = {name: EMBEDDER_OPTIONS[name] for name in ("dim", "rule", "seed", "setting")}
 
 Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON on standard output.")]
 

@@ -50,7 +50,7 @@ RayAddress = Annotated[
 AccessLog = Annotated[bool, _service_option("Log every request.")]
 
 
-@options.add_model_options(options.SESSION_OPTIONS)
+@options.add_model_options(options.EMBEDDER_OPTIONS)
 def serve(
     *,
     state: State,

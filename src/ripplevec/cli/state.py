@@ -41,7 +41,7 @@ def inspect(directory: Directory, json: Json = False) -> None:
         typer.echo(f"snapshot   batch {sequence:,}, {size:,} bytes, digest {snapshot['digest']}")
     for source, position in contents["sources"].items():
         typer.echo(f"source     {source} at {position}")
-    for name, value in {**contents["parameters"], "anchor_lag": contents["anchor_lag"]}.items():
+    for name, value in contents["parameters"].items():
         typer.echo(f"parameter  {name} = {value}")
 
 

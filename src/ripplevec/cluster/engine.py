@@ -79,7 +79,6 @@ class ClusterEngine(ShardReads):
         self.transport, self.parameters = transport, parameters
         self.recovery_hint, self._on_loss = recovery_hint, on_loss
         self.anchor_growth, self.start_size = parameters.resolved_anchor_growth, parameters.resolved_start_size
-        self.anchor_lag = 0
         self.aging = parameters.create_edge_aging()
         if self.aging is not None:
             self.aging.window = None  # each shard has a window of its own
@@ -154,16 +153,6 @@ class ClusterEngine(ShardReads):
                 raise
             raise self.report_loss(error) from error
         self.update_incomplete = False
-
-    def prepare_correction(self, batch: Batch) -> None:
-        """Do nothing: anchors are not computed in the background here."""
-
-    def apply_prepared(self, batch: Batch, prepared: None = None) -> BatchOutcome:
-        """Apply a batch. Readers must be excluded."""
-        return self.apply(batch)
-
-    def start_pending_anchor(self) -> None:
-        """Do nothing: anchors are not computed in the background here."""
 
     def may_trigger_anchor(self, batch: Batch) -> bool:
         """Return whether a batch may make an anchor due."""

@@ -212,8 +212,8 @@ class Sharded(NamedTuple):
 
     @property
     def saved_settings(self) -> Mapping[str, Any]:
-        """Settings that the session directory records; on shards, anchors are never computed in the background."""
-        return {"shards": self.shards, "anchor_lag": 0}
+        """Settings that the session directory records."""
+        return {"shards": self.shards}
 
     def __call__(self, *ignored: Any, **parameters: Any) -> SessionModel:
         """Create an empty model. Positional arguments are ignored."""

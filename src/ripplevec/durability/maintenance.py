@@ -46,7 +46,6 @@ def inspect_directory(directory: Path) -> dict[str, Any]:
             "in_use_by": lock_holder(directory),
             "version": journal.metadata["version"],
             "parameters": journal.metadata["parameters"],
-            "anchor_lag": journal.metadata["anchor_lag"],
             "shards": journal.metadata.get("shards"),
             "journal": {"first": journal.first, "last": journal.last, "bytes": _journal_bytes(journal.path)},
             "snapshots": [snapshots.describe(sequence) for sequence in snapshots.sequences],

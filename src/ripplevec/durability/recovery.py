@@ -52,14 +52,12 @@ class RecoveryReport:
         _log.warning(text)
 
 
-def open_journal(
-    directory: Path, parameters: Mapping[str, Any], anchor_lag: float | None, settings: Mapping[str, Any]
-) -> Journal:
+def open_journal(directory: Path, parameters: Mapping[str, Any], settings: Mapping[str, Any]) -> Journal:
     """Open or create the journal of a state directory, and check the parameters against the saved ones."""
     path = directory / JOURNAL_FILE
-    journal = Journal(path, make_metadata=lambda: build_metadata(parameters, anchor_lag, settings))
+    journal = Journal(path, make_metadata=lambda: build_metadata(parameters, settings))
     try:
-        check_parameters(journal.metadata, parameters, anchor_lag, settings)
+        check_parameters(journal.metadata, parameters, settings)
     except BaseException:
         journal.close()
         raise

@@ -83,9 +83,6 @@ class Session:
         State directory; created if it does not exist.
     snapshot_every
         Number of events between two snapshots. A tenth of the graph's edges is used if that is more.
-    anchor_lag
-        Number of events between the start of a global correction (anchor) and its use, as a share of the vertices
-        plus edges. Saved in the directory; 0.02 by default in a new one.
     model
         Callable that creates the model from its parameters, by default the class `SessionModel`. It is not saved.
     **parameters
@@ -129,7 +126,6 @@ class Session:
         directory: str | PathLike[str],
         *,
         snapshot_every: int = SNAPSHOT_EVERY,
-        anchor_lag: float | None = None,
         model: ModelFactory = SessionModel,
         **parameters: Any,
     ) -> None:
@@ -141,7 +137,7 @@ class Session:
         self._closed = self._released = False  # closed: no more batches; released: the directory is unlocked
         self._lock = DirectoryLock(self.directory)
         try:
-            self._journal = open_journal(self.directory, parameters, anchor_lag, model.saved_settings)
+            self._journal = open_journal(self.directory, parameters, model.saved_settings)
             snapshots, metadata = SnapshotStore(self.directory / SNAPSHOTS_DIRECTORY), self._journal.metadata
             runtime = {name: value for name, value in parameters.items() if name in RUNTIME_PARAMETERS}
             self.model, self.recovery = recover(

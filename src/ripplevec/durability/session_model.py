@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import inf
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Protocol, cast
 
@@ -14,9 +13,6 @@ from ripplevec.engine.engine import Engine
 from ripplevec.errors import InvalidValueError, StateError
 from ripplevec.graph.batch_validation import check_batch
 from ripplevec.parameters import Parameters
-
-ANCHOR_LAG = 0.02
-"""Default number of events between the start of an anchor and its use, as a share of the vertices plus edges."""
 
 RUNTIME_PARAMETERS = ("threads", "search", "storage_dir")
 """Parameters that do not affect the result: they are not saved, and each opening may choose them."""
@@ -89,28 +85,21 @@ class SessionModel(Embedder):
     fit = partial_fit = add_vertex = remove_edges = remove_vertex = anchor = set_params = _raise_read_only
 
 
-def build_metadata(
-    parameters: Mapping[str, Any], anchor_lag: float | None, settings: Mapping[str, Any] = MappingProxyType({})
-) -> dict[str, Any]:
-    """Return the metadata of a new state directory: validated parameters, anchor lag and the factory's settings."""
-    lag = ANCHOR_LAG if anchor_lag is None else anchor_lag
-    if isinstance(lag, bool) or not isinstance(lag, int | float) or not 0 <= lag < inf:
-        raise InvalidValueError.of("anchor_lag", "a share of the graph, a number ≥ 0", lag)
+def build_metadata(parameters: Mapping[str, Any], settings: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """Return the metadata of a new state directory: validated parameters and the factory's settings."""
     saved = {name: value for name, value in parameters.items() if name not in RUNTIME_PARAMETERS}
-    return {"parameters": _make_parameters(saved).to_json(), "anchor_lag": float(lag)} | dict(settings)
+    return {"parameters": _make_parameters(saved).to_json()} | dict(settings)
 
 
 def check_parameters(
     metadata: Mapping[str, Any],
     parameters: Mapping[str, Any],
-    anchor_lag: float | None,
     settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Raise `InvalidValueError` if a given parameter differs from the one saved in the state directory."""
     saved = Parameters.from_json(metadata["parameters"])
     # A directory may be older than some parameters: the saved ones are completed with their defaults.
     expected, given = (_make_parameters(saved | dict(override)).to_json() for override in ({}, parameters))
-    given["anchor_lag"] = metadata["anchor_lag"] if anchor_lag is None else anchor_lag
     _check_shards(metadata, settings)
     for name, value in {**metadata, **expected}.items():
         if name in given and given[name] != value and name not in RUNTIME_PARAMETERS:
@@ -125,9 +114,7 @@ def create_model(
 ) -> SessionModel:
     """Create an empty model from the metadata of a state directory and the runtime parameters of this opening."""
     _check_shards(metadata, factory.saved_settings)
-    model = factory(**Parameters.from_json(metadata["parameters"]) | runtime_parameters)
-    model.engine.anchor_lag = metadata["anchor_lag"]
-    return model
+    return factory(**Parameters.from_json(metadata["parameters"]) | runtime_parameters)
 
 
 def _check_shards(metadata: Mapping[str, Any], settings: Mapping[str, Any]) -> None:

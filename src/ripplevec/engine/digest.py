@@ -17,7 +17,6 @@ from ripplevec.engine.local_rows import LocalRows
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import Graph, strip_prefix
 from ripplevec.graph.id_table import encode_ids
-from ripplevec.rules.background_anchor import BackgroundAnchor
 from ripplevec.temporal.edge_aging import select_digest_arrays
 from ripplevec.util.parallel import block_ranges
 
@@ -29,9 +28,9 @@ class StateSnapshot:
     """Copy of the state of an engine, to be saved while the engine continues."""
 
     def __init__(
-        self, arrays: dict[str, NDArray[Any]], pending: BackgroundAnchor | None, *, directed: bool, duplicates: str
+        self, arrays: dict[str, NDArray[Any]], progress: NDArray[Any] | None, *, directed: bool, duplicates: str
     ) -> None:
-        self._arrays, self._pending = arrays, pending
+        self._arrays, self._progress = arrays, progress
         self._directed, self._duplicates = directed, duplicates
         self._counters = dict(zip(COUNTERS, arrays["counters"].tolist(), strict=True))
 
@@ -41,9 +40,8 @@ class StateSnapshot:
         return self._counters["sequence"]
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return the state as plain arrays. Waits until a pending anchor is computed, and includes it."""
-        pending = {} if self._pending is None else self._pending.state()
-        return self._arrays | {f"pending_{name}": array for name, array in pending.items()}
+        """Return the state as plain arrays."""
+        return self._arrays
 
     def digest(self) -> str:
         """Return the digest of the copied state."""
@@ -51,7 +49,7 @@ class StateSnapshot:
         graph = Graph.from_state(strip_prefix("graph_", arrays), directed=self._directed, duplicates=self._duplicates)
         source = SnapshotRows(graph, arrays["vectors"], arrays["placed"])
         rule_arrays = strip_prefix("rule_", arrays) | select_digest_arrays(strip_prefix("memory_", arrays))
-        return compute_digest(source, rule_arrays, self._counters, self._pending)
+        return compute_digest(source, rule_arrays, self._counters, self._progress)
 
 
 class DigestSource(Protocol):
@@ -96,11 +94,14 @@ def compute_digest(
     source: DigestSource,
     rule_arrays: Mapping[str, NDArray[Any] | HashedArray],
     counters: dict[str, int],
-    pending: BackgroundAnchor | None = None,
+    progress: NDArray[Any] | None = None,
 ) -> str:
-    """Return a hash of all parts of a state, with vertices in order of arrival."""
+    """Return a hash of all parts of a state, with vertices in order of arrival.
+
+    `progress` describes a gradual correction that is not complete.
+    """
     hasher = hashlib.blake2b(digest_size=16)
-    for array in _hashed_arrays(source, rule_arrays, counters, pending):
+    for array in _hashed_arrays(source, rule_arrays, counters, progress):
         hasher.update(str((array.dtype, array.shape)).encode())
         for block in array.blocks:
             hasher.update(np.ascontiguousarray(block).data)
@@ -111,7 +112,7 @@ def _hashed_arrays(
     source: DigestSource,
     rule_arrays: Mapping[str, NDArray[Any] | HashedArray],
     counters: dict[str, int],
-    pending: BackgroundAnchor | None,
+    progress: NDArray[Any] | None,
 ) -> Iterator[HashedArray]:
     order = source.rows_by_arrival()
     degree = source.read_rows(order, "degree").astype(np.int64)
@@ -123,15 +124,16 @@ def _hashed_arrays(
     for name in ("vectors", "placed"):
         yield _read_by_blocks(partial(source.read_rows, attribute=name), order, order.size)
     for name in sorted(rule_arrays):
-        if not name.startswith("cascade_"):  # a cache of rows, which depend on the memory layout
+        # Cached rows depend on the memory layout; the bounds of the spectrum do not influence vectors by themselves.
+        if not name.startswith("cascade_") and name != "lowest":
             values = rule_arrays[name]
             yield values if isinstance(values, HashedArray) else _whole_array(values)
     since_anchor = (
         counters[name] for name in ("edge_events", "vertices_at_anchor", "edges_at_anchor", "rows_shortened")
     )
     yield _whole_array(np.array([counters["sequence"], source.next_arrival, *since_anchor]))
-    if pending is not None:
-        yield _whole_array(np.array([pending.since, pending.until]))
+    if progress is not None:  # of a gradual correction
+        yield _whole_array(progress)
 
 
 def _whole_array(array: NDArray[Any]) -> HashedArray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy, deepcopy
-from math import ceil
+from math import inf
 from os import PathLike
 from typing import Any, cast
 
@@ -23,16 +23,22 @@ from ripplevec.engine.state_validation import check_state
 from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray
 from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.graph.graph import Graph, GraphDelta, merge_deltas, strip_prefix
-from ripplevec.rules.anchor import CorrectionError, PreparedCorrection
-from ripplevec.rules.background_anchor import BackgroundAnchor
+from ripplevec.rules.anchor import CorrectionError
 from ripplevec.rules.base import Rule
+from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.temporal.edge_aging import EdgeAging
 from ripplevec.views.base import Progress
 
-MAX_PENDING_GROWTH = 2.0
-"""A pending anchor is adopted at the latest when the graph has grown by this multiple of `anchor_growth`."""
+SMALL_GRAPH = 8_000
+"""Vertices up to which the growth between two anchors does not depend on the size of the graph."""
+
+INTERVAL_EXPONENT, MAX_INTERVAL = 0.75, 0.6
+"""Of larger graphs, the growth between anchors increases with this power of the size, up to a maximum: there, anchors
+cost about twice as much as the arrivals themselves. Communities of many vertices change slowly."""
+
+_NO_ROWS = np.empty(0, np.int64)
 
 
 class Engine(LocalReads):
@@ -45,7 +51,8 @@ class Engine(LocalReads):
         dim: int,
         *,
         anchor_growth: float = 0.0,
-        anchor_lag: float = 0.0,
+        gradual: bool = False,
+        scale_interval: bool = False,
         start_size: int = 0,
         change_threshold: float = 0.0,
         directory: str | PathLike[str] | None = None,
@@ -55,8 +62,9 @@ class Engine(LocalReads):
         self.store = VectorStore(graph, dim, rule.precision, directory)
         self.update_incomplete = False  # an update has begun and not finished: the state must not be used
         self.anchor_growth, self.start_size, self.change_threshold = anchor_growth, start_size, change_threshold
-        self.anchor_lag = anchor_lag  # events until a due anchor is adopted, as a share of vertices plus edges
-        self.pending_anchor = None
+        self.gradual = gradual  # whether the stream pays for anchors in small slices
+        self.scale_interval = scale_interval  # whether large graphs are corrected after more growth than small ones
+        self.correction: GradualCorrection | None = None
         if aging is not None:
             aging.attach(graph)
         self.reset_counters()
@@ -73,86 +81,43 @@ class Engine(LocalReads):
 
     def apply(self, batch: Batch) -> BatchOutcome:
         """Apply a batch that `check_batch` accepts. Readers must be excluded."""
-        outcome = self.apply_prepared(batch, self.prepare_correction(batch))
-        self.start_pending_anchor()
-        return outcome
-
-    def prepare_correction(self, batch: Batch) -> PreparedCorrection | CorrectionError | None:
-        """Prepare the corrected vectors if this batch adopts a pending anchor. Readers may continue.
-
-        Returns the correction, the error if the anchor failed, or None if no anchor is adopted.
-        """
-        pending = self.pending_anchor
-        if pending is None or not self._adopts(pending):
-            return None
-        self.update_incomplete = True  # the correction is consumed and cannot be prepared twice
-        try:
-            prepared = pending.prepare(cast(RippleRule, self.rule), self.store, self.change_threshold)
-        except CorrectionError as error:
-            return error
-        self.store.reserve(2 * len(batch), prepared.rows)
-        return prepared
-
-    def apply_prepared(
-        self, batch: Batch, prepared: PreparedCorrection | CorrectionError | None = None
-    ) -> BatchOutcome:
-        """Apply a batch after adopting the prepared correction, if any.
-
-        Readers must be excluded. Call `start_pending_anchor` afterwards.
-        """
         first_new, steps = self.graph.next_arrival, self._graph_steps(batch)
         self.store.reserve(2 * len(batch))
         self.update_incomplete = True
-        anchors_before = self.anchors
-        if prepared is not None:
-            self.pending_anchor = None
-        if isinstance(prepared, CorrectionError):
-            self._record_refused_anchor(prepared)
-        elif prepared is not None:
-            cast(RippleRule, self.rule).adopt_correction(self.store, prepared)
-            self._record_anchor()
+        anchors_before, announcing = self.anchors, self.correction is not None and self.correction.swapped
         moved, removed, edges = self._update_vectors(steps, first_new)
         due = self._record_batch(self._count_events(batch), edges, moved.size + len(removed), self.rule.rows_shortened)
-        if self.pending_anchor is not None:
-            self.pending_anchor.record_touched(moved, self.store)
-        corrected = self._anchor_or_schedule() if due and self.pending_anchor is None else None
-        for rows in (corrected, prepared.moved if isinstance(prepared, PreparedCorrection) else None):
-            moved = moved if rows is None else _union_of_live_rows(moved, rows, self.graph)
+        corrected = self._correct_if_due(due, moved, first_new)
+        if corrected.size:
+            moved = _union_of_live_rows(moved, corrected, self.graph)
         if not self.graph.adjacency.edge_count:
             self.rule.reset(self.store)
-            self.pending_anchor, self.growth_slack = None, 0.0
-        self.update_incomplete = self.pending_anchor is not None and self.pending_anchor.correction is None
-        return BatchOutcome(moved, first_new, removed, self.anchors > anchors_before)
-
-    def start_pending_anchor(self) -> None:
-        """Start computing, in the background, the anchor that the last batch made due. Readers may continue."""
-        if self.update_incomplete and self.pending_anchor is not None:
-            self.pending_anchor.start(cast(RippleRule, self.rule), self.store)
-            self.update_incomplete = False
+            self._abandon_correction()
+            self.growth_slack = 0.0
+        self.update_incomplete = False
+        return BatchOutcome(moved, first_new, removed, announcing or self.anchors > anchors_before)
 
     def apply_arrival(self, ids: IdColumn, weights: NDArray[np.float64] | None) -> int:
         """Apply the arrival of the first id with edges to the others in one kernel call; return its row.
 
         Returns −1, with nothing changed, if the arrival has to be applied as a batch. Readers must be excluded.
         """
-        if (
-            self.aging is not None
-            or self.pending_anchor is not None
-            or self.anchor_lag
-            or len(ids) >= self.growth_slack
-        ):
+        if self.aging is not None or (not self._is_gradual and len(ids) >= self.growth_slack):
             return -1
         self.update_incomplete = True
-        row, edges, changes = self.rule.apply_arrival(self.store, ids, weights, self.sequence + 1)
-        if row >= 0 and self._record_batch(len(ids) - 1, edges, changes, self.rule.rows_shortened):
-            self.anchor()
+        first_new = self.graph.next_arrival
+        row, edges, moved = self.rule.apply_arrival(self.store, ids, weights, self.sequence + 1)
+        if row >= 0:
+            due = self._record_batch(len(ids) - 1, edges, moved.size, self.rule.rows_shortened)
+            if due or self.correction is not None:
+                self._correct_if_due(due, moved, first_new)
         self.update_incomplete = False
         return row
 
     def anchor(self) -> RowArray:
-        """Correct all vectors, or compute the start of a model that began empty; return the moved rows."""
-        self.pending_anchor = None  # superseded by this anchor
-        return self._run_anchor(self._correct)
+        """Correct all vectors now, or compute the start of a model that began empty; return the moved rows."""
+        announced = self._end_correction()
+        return np.union1d(announced, self._run_anchor(self._correct))
 
     def _correct(self) -> RowArray:
         if self.rule.ready:
@@ -162,9 +127,7 @@ class Engine(LocalReads):
 
     def may_trigger_anchor(self, batch: Batch) -> bool:
         """Return whether a batch may make an anchor due that is computed before the batch is complete."""
-        if (self.ready and self._anchors_in_background()) or (
-            self.pending_anchor is not None and not self._adopts(self.pending_anchor)
-        ):
+        if self.ready and self._is_gradual:
             return False
         if 2 * len(batch) < self.growth_slack and batch.op is None and self.aging is None:
             return False
@@ -182,7 +145,8 @@ class Engine(LocalReads):
         other = copy(self)
         other.graph, other.rule, other.aging = self.graph.copy(), self.rule.copy(), deepcopy(self.aging)
         other.store = self.store.copy(other.graph)
-        other.pending_anchor = None if self.pending_anchor is None else self.pending_anchor.copy()
+        if self.correction is not None:
+            other.correction = self._restore_correction(self.correction.state(self.store), other)
         return other
 
     def warn_self_loops(self) -> None:
@@ -195,9 +159,11 @@ class Engine(LocalReads):
 
     def snapshot(self) -> StateSnapshot:
         """Copy the state, so that it can be saved while updates continue."""
-        pending = None if self.pending_anchor is None else self.pending_anchor.copy()
         adjacency = self.graph.adjacency
-        return StateSnapshot(self._copy_arrays(), pending, directed=adjacency.directed, duplicates=adjacency.duplicates)
+        progress = None if self.correction is None else self.correction.progress()
+        return StateSnapshot(
+            self._copy_arrays(), progress, directed=adjacency.directed, duplicates=adjacency.duplicates
+        )
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Replace the state by arrays that `state` returned, after checking them."""
@@ -220,9 +186,8 @@ class Engine(LocalReads):
         for name, value in zip(COUNTERS, state["counters"].tolist(), strict=True):
             setattr(self, name, value)
         pending = strip_prefix("pending_", state)
-        self.pending_anchor = (
-            BackgroundAnchor.from_state(pending, cast(RippleRule, self.rule), self.store) if pending else None
-        )
+        # Earlier versions saved another kind of pending anchor, which is dropped: the next one corrects all vectors.
+        self.correction = self._restore_correction(pending, self) if "stage" in pending else None
         self.growth_slack = 0.0
 
     def _graph_steps(self, batch: Batch) -> Iterable[GraphDelta]:
@@ -237,18 +202,23 @@ class Engine(LocalReads):
     def _update_vectors(self, steps: Iterable[GraphDelta], first_new: int) -> tuple[RowArray, list[Id], int]:
         """Run the rule after each step or after all; return moved rows, removed ids and the number of changed edges."""
         if not self.rule.one_by_one:
-            deltas = [self.store.apply_delta(delta) for delta in steps]
+            deltas = [self._follow_delta(delta) for delta in steps]
             delta = deltas[0] if len(deltas) == 1 else self._merge_steps(deltas, first_new)
             return self.rule.apply(self.store, delta, self.sequence + 1), delta.removed_ids, _count_changed_edges(delta)
         moved: list[RowArray] = [np.empty(0, np.int64)]
         removed: list[Id] = []
         edges = 0
         for delta in steps:
-            moved.append(self.rule.apply(self.store, self.store.apply_delta(delta), self.sequence + 1))
+            moved.append(self.rule.apply(self.store, self._follow_delta(delta), self.sequence + 1))
             removed += delta.removed_ids
             edges += _count_changed_edges(delta)
         rows = np.unique(np.concatenate(moved))
         return rows[self.graph.arrival[rows] >= 0], self._without_readded(removed), edges
+
+    def _follow_delta(self, delta: GraphDelta) -> GraphDelta:
+        if self.correction is not None and delta.vacated_rows.size:
+            self.correction.clear_rows(delta.vacated_rows)
+        return self.store.apply_delta(delta)
 
     def _merge_steps(self, steps: list[GraphDelta], first_new: int) -> GraphDelta:
         """Merge the steps, without vertices that arrived and were removed again."""
@@ -264,29 +234,81 @@ class Engine(LocalReads):
         """Drop removed ids that the batch has added again."""
         return [vertex for vertex in removed if vertex not in self.graph.ids]
 
-    def _anchor_or_schedule(self) -> RowArray | None:
-        """Run an anchor now and return the moved rows, or schedule one in the background and return None."""
-        if not (self.rule.ready and self._anchors_in_background()):
-            return self.anchor()
-        lag = max(1, ceil(self.anchor_lag * (len(self) + self.edges)))  # allows time in proportion to the work
-        self.pending_anchor = BackgroundAnchor(self.sequence, self.events + lag)
-        self._record_size()
-        return None
+    @property
+    def anchor_interval(self) -> float:
+        """Growth of the graph from one anchor to the next."""
+        if not self.scale_interval:
+            return self.anchor_growth
+        scale = max(1.0, self.vertices_at_anchor / SMALL_GRAPH) ** INTERVAL_EXPONENT
+        return min(self.anchor_growth * scale, MAX_INTERVAL)
 
-    def _anchors_in_background(self) -> bool:
-        return self.anchor_lag > 0 and isinstance(self.rule, RippleRule)
+    @property
+    def _is_gradual(self) -> bool:
+        return self.gradual and isinstance(self.rule, RippleRule)
 
-    def _adopts(self, pending: BackgroundAnchor) -> bool:
-        """Return whether the next batch adopts a pending anchor."""
-        return self.events >= pending.until or self.growth >= MAX_PENDING_GROWTH * self.anchor_growth
+    def _correct_if_due(self, due: bool, moved: RowArray, first_new: int) -> RowArray:
+        """Correct all vectors, or continue a gradual correction; return the rows that it moved."""
+        if not (self._is_gradual and self.ready):
+            return self.anchor() if due else _NO_ROWS
+        if self.correction is not None:
+            self.correction.record_batch(self.store, moved, first_new)
+        elif due and self.edges:
+            overdue = self.growth - self.anchor_interval
+            self.correction = cast(RippleRule, self.rule).begin_correction(self.store, self.sequence)
+            self._record_size()
+            self.correction.plan(self.graph.row_count, len(self), self.anchor_interval, overdue)
+        if self.correction is None:
+            return _NO_ROWS
+        was_swapped = self.correction.swapped
+        announced = self._advance_correction(self.correction.earn_credit(self.growth))
+        if self.correction is not None and self.correction.swapped and not was_swapped:
+            self.correction.serve_new(moved)
+        return announced
+
+    def _advance_correction(self, credit: float) -> RowArray:
+        """Compute slices of the current correction worth this credit; return rows whose served vector moved."""
+        rule, correction = cast(RippleRule, self.rule), self.correction
+        if correction is None or credit <= 0:
+            return _NO_ROWS
+        was_swapped = correction.swapped
+        try:
+            announced = correction.advance(self.store, credit, self.change_threshold, rule.threads)
+        except CorrectionError as error:
+            self._abandon_correction()
+            return self._record_refused_anchor(error)
+        if correction.swapped and not was_swapped:
+            rule.set_coordinates(correction.after.stats, correction.new)
+            self._record_anchor()
+        if correction.finished:
+            self.correction = None
+        return announced
+
+    def _end_correction(self) -> RowArray:
+        """Stop the current correction; return the rows that are served from it only now."""
+        correction = self.correction
+        if correction is None:
+            return _NO_ROWS
+        announced = self._advance_correction(inf) if correction.swapped else _NO_ROWS
+        self._abandon_correction()
+        return announced
+
+    def _abandon_correction(self) -> None:
+        if self.correction is not None:
+            self.correction.abandon()
+            self.correction = None
+
+    def _restore_correction(self, state: dict[str, NDArray[Any]], engine: Engine) -> GradualCorrection:
+        """Return a correction from saved arrays, for the state of an engine."""
+        return cast(RippleRule, engine.rule).restore_correction(engine.store, state)
 
     def _count_events(self, batch: Batch) -> int:
         """Return the number of events of an applied batch. An expired edge is an event too."""
         return len(batch) + (0 if self.aging is None else self.aging.expired_count)
 
     def _copy_arrays(self) -> dict[str, NDArray[Any]]:
-        """Copy the state, except for a pending anchor, to plain arrays."""
+        """Copy the state to plain arrays."""
         rows = self.graph.row_count
+        pending = {} if self.correction is None else self.correction.state(self.store)
         rule = self.rule.state()
         aging = {} if self.aging is None else self.aging.state()
         return {
@@ -296,11 +318,15 @@ class Engine(LocalReads):
             "vectors": self.store.vectors[:rows].copy(),
             "placed": self.store.placed[:rows].copy(),
             "counters": np.array(list(self.counters().values())),
+            **{f"pending_{name}": array for name, array in pending.items()},
         }
 
 
 def _union_of_live_rows(first: RowArray, second: RowArray, graph: Graph) -> RowArray:
-    """Return the live rows of either array. Marking is faster than sorting, and readers are waiting."""
+    """Return the live rows of either array. Marking many rows is faster than sorting them, and readers are waiting."""
+    if 16 * (first.size + second.size) < graph.row_count:
+        rows = np.union1d(first, second)
+        return rows[graph.arrival[rows] >= 0]
     marked = np.zeros(graph.row_count, bool)
     marked[first] = marked[second] = True
     return np.flatnonzero(marked & (graph.arrival[: graph.row_count] >= 0))

@@ -20,8 +20,8 @@ from ripplevec.engine.local_rows import LocalRows
 from ripplevec.errors import LostStateError, UnknownVertexError
 from ripplevec.graph.adjacency import RowArray, WeightScale, merge_duplicates
 from ripplevec.graph.batch_validation import GraphLookup
-from ripplevec.rules.background_anchor import BackgroundAnchor
 from ripplevec.rules.base import Rule
+from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.searcher import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
 from ripplevec.temporal.edge_aging import EdgeAging, select_digest_arrays
@@ -47,7 +47,7 @@ class EngineReads(EngineCounters):
 
     rule: Rule
     aging: EdgeAging | None = None
-    pending_anchor: BackgroundAnchor | None = None
+    correction: GradualCorrection | None = None
     lost: LostStateError | None = None  # the loss of a part of the state; see `ClusterEngine`
 
     # ------------------------------------------------------------------ operations on rows, by subclasses
@@ -174,7 +174,11 @@ class EngineReads(EngineCounters):
 
     def get_vectors(self, rows: RowArray) -> NDArray[np.float32]:
         """Return the vectors of rows as users see them."""
-        return self.rule.to_served(self.read_rows(rows, "vectors"))
+        vectors, correction = self.rule.to_served(self.read_rows(rows, "vectors")), self.correction
+        if correction is not None and correction.swapped:
+            old = correction.serves_old(rows)
+            vectors[old] = correction.read_old(rows[old])
+        return vectors
 
     def get_vector(self, row: int) -> NDArray[np.float32]:
         """Return the vector of one row as users see it."""
@@ -247,7 +251,8 @@ class EngineReads(EngineCounters):
 
         Vectors and edges are read block by block.
         """
-        return compute_digest(self, self.rule.state() | self.aging_arrays(), self.counters(), self.pending_anchor)
+        progress = None if self.correction is None else self.correction.progress()
+        return compute_digest(self, self.rule.state() | self.aging_arrays(), self.counters(), progress)
 
     def gather(self) -> LocalReads:
         """Return the state on one machine."""

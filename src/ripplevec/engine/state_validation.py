@@ -24,6 +24,7 @@ from ripplevec.graph.adjacency import SUM_TOLERANCE
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.influence.cascade import CachedCascade
 from ripplevec.rules.base import Rule
+from ripplevec.rules.gradual_correction import MAX_FRESH_PASSES, STAGES, describe_saved_arrays
 from ripplevec.rules.paper import PaperRule
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.temporal.decay import RESCALE_HALF_LIVES
@@ -71,8 +72,8 @@ def check_state(state: Arrays, *, dim: int, directed: bool, rule: Rule, aging: E
     _check_rule(strip_prefix("rule_", dict(state)), rule, rows, next_arrival)
     if aging is not None:
         _check_edge_aging(strip_prefix("memory_", dict(state)), aging, rows, next_arrival)
-    if pending := strip_prefix("pending_", dict(state)):
-        _check_pending_anchor(pending, rule, rows, next_arrival, sequence)
+    if "stage" in (pending := strip_prefix("pending_", dict(state))):
+        _check_correction(pending, rule, rows, next_arrival, sequence)
 
 
 def check_shards(
@@ -243,6 +244,9 @@ def _check_coordinates(arrays: Arrays, dim: int) -> None:
     for name in weighted + coordinates:
         limit = MAX_WEIGHTED_MEAN if name in weighted else MAX_COORDINATE
         _check_bounded(_get_column(arrays, name, np.float64), name, limit)
+    if "lowest" in arrays:
+        lowest = _get_column(arrays, "lowest", np.float64)
+        _reject_if(not ((lowest >= -1) & (lowest <= 1)).all(), "lowest is out of range")
     for name in ("tau", "longest"):
         _reject_if((arrays[name] < 0).any(), f"{name} is negative")
     mean_degree = _get_scalar(arrays, "mean_degree", np.float64)
@@ -312,28 +316,42 @@ def _check_window(window: Arrays, directed: bool, part: GraphPart, next_arrival:
     _reject_if(not later.all(), "window: edges are out of order, or one occurs twice")
 
 
-def _check_pending_anchor(pending: Arrays, rule: Rule, rows: int, next_arrival: int, sequence: int) -> None:
-    """Check a pending anchor, and the rows that each batch since its beginning has touched."""
+def _check_correction(saved: Arrays, rule: Rule, rows: int, next_arrival: int, sequence: int) -> None:
+    """Check a gradual correction that was in progress."""
     if not isinstance(rule, RippleRule):
-        raise FormatError("the saved state is damaged: it has a pending anchor, which the rule does not support")
-    touched = strip_prefix("touched_", dict(pending))
-    since, until = _get_column(touched, "batches", np.int64, 2).tolist()
-    _reject_if(not 0 <= since <= sequence or not 0 <= until <= MAX_COUNT, "pending batches are out of range")
-    sizes = _get_column(touched, "sizes", np.int64, sequence - since)
-    touched_rows, numbers = _get_column(touched, "rows", np.int64), _get_column(touched, "arrival", np.int64)
-    consistent = (
-        not (sizes < 0).any()
-        and (sizes <= touched_rows.size).all()
-        and int(sizes.sum()) == touched_rows.size == numbers.size
+        raise FormatError("the saved state is damaged: it has a correction, which the rule does not support")
+    stage_number, cursor, passes, since, step, _ = (
+        _get_count(saved, name) for name in ("stage", "cursor", "passes", "since", "filter_step", "seed")
     )
-    _reject_if(not consistent, "pending rows: sizes do not add up")
-    _reject_if((touched_rows < 0).any() or (touched_rows >= rows).any(), "pending rows: a row is not in the graph")
-    arrival = _get_column(pending, "arrival", np.int64)
-    _reject_if(arrival.size > rows, "pending rows: more than the graph has")
-    _reject_if(_get_count(pending, "next_arrival") > next_arrival, "pending rows: an arrival number is out of range")
-    _get_column(pending, "edged", np.bool_, arrival.size)
-    _check_bounded(_get_matrix(pending, "rows", rule.precision, (arrival.size, rule.dim)), "pending rows")
-    _check_coordinates(pending, rule.dim)
+    valid = stage_number < len(STAGES) and cursor <= rows and since <= sequence and passes <= MAX_FRESH_PASSES
+    _reject_if(not valid, "correction: its position is out of range")
+    stage, swapped = STAGES[stage_number], bool(_get_scalar(saved, "swapped", np.bool_))
+    _get_scalar(saved, "fresh", np.bool_)
+    _reject_if(swapped != (stage == "announce"), "correction: its stage and its rows do not fit")
+    versions = [strip_prefix(prefix, dict(saved)) for prefix in ("old_", "new_")]
+    for version in versions:
+        _check_coordinates(version, rule.dim)
+    views = rule.coordinates_from_state(versions[1]).views
+    _reject_if(step >= max(view.degree for view in views), "correction: its filter has too many steps")
+    numbers = ("previous_sum", "waited", "sampled_active", "pace", "credit", "paid_growth")
+    arrays = dict.fromkeys(numbers, (np.float64, ())) | describe_saved_arrays(stage, rows, rule.dim, len(views))
+    if stage in ("transform", "align", "catch_up", "announce"):
+        arrays["block_rows"] = rule.precision, (rows, rule.dim)
+    for name, (dtype, shape) in arrays.items():
+        _check_finite(_get_matrix(saved, name, dtype, shape), f"correction: {name}")
+    _check_correction_rows(saved, rule.dim, rows, next_arrival)
+
+
+def _check_correction_rows(saved: Arrays, dim: int, rows: int, next_arrival: int) -> None:
+    """Check the columns and rows that a correction refers to."""
+    columns, queue = _get_column(saved, "columns", np.int64, dim), _get_column(saved, "queue", np.int64)
+    _reject_if((columns < -1).any() or (columns >= dim).any(), "correction: a column is out of range")
+    _reject_if((queue < 0).any() or (queue >= rows).any(), "correction: a queued row is not in the graph")
+    _get_column(saved, "marked", np.uint8, rows)
+    unplaced = _get_array(saved, "unplaced", np.int64)
+    _reject_if(unplaced.ndim != 2 or unplaced.shape[1:] != (2,), "correction: unplaced rows have the wrong shape")
+    inside = (unplaced >= 0).all() and (unplaced < np.array([rows, next_arrival])).all()
+    _reject_if(not inside, "correction: an unplaced row is not in the graph")
 
 
 def _reject_if(faulty: Any, fault: str) -> None:

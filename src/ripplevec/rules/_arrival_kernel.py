@@ -96,11 +96,11 @@ def _has_room(table: Table, ids: EncodedIds, state: KernelState, rows: NDArray[n
 @njit(cache=True, nogil=True)
 def apply_arrival(
     context: ArrivalContext, ids: EncodedIds, weight: NDArray[np.float32], sequence: int, first_new: int
-) -> tuple[int, int, int, int, int]:
+) -> tuple[int, int, int, NDArray[np.int64], int]:
     """Add the first vertex of `ids` with edges to the others, and move the vectors.
 
-    Returns its row, then the numbers of new vertices, changed edges, changed rows and shortened rows. The row is −1,
-    and nothing has changed, if the allocated arrays have too little room.
+    Returns its row, the numbers of new vertices and changed edges, the rows that may have moved, and the number of
+    shortened rows. The row is −1, and nothing has changed, if the allocated arrays have too little room.
     """
     table, state, seen = context.table, context.state, context.seen
     shared = context.batch_context
@@ -109,7 +109,7 @@ def apply_arrival(
     rows, new_rows = np.empty(count, np.int64), np.empty(count, np.int64)
     find_ids(table, ids, 0, count, rows)
     if not _has_room(table, ids, state, rows):
-        return -1, 0, 0, 0, 0
+        return -1, 0, 0, new_rows[:0], 0
     new_count = 0
     for i in range(count):
         if rows[i] < 0:
@@ -117,6 +117,7 @@ def apply_arrival(
     arrived = new_rows[:new_count]
     for i in range(new_count):
         state.arrival[arrived[i]] = first_new + i
+        state.vectors[arrived[i]] = 0  # memory of an earlier correction
     pairs, arrival_numbers = np.empty((count - 1, 2), np.int64), np.empty((count - 1, 2), np.int64)
     for i in range(count - 1):
         pairs[i, 0], pairs[i, 1] = rows[0], rows[i + 1]
@@ -133,4 +134,4 @@ def apply_arrival(
         context.directed,
     )
     moved, shortened = apply_batch(state, arrived, pairs, arrival_numbers, changed_share, seen, batch_context)
-    return rows[0], new_count, int(np.count_nonzero(changed_share[:, 0])), moved.size, shortened
+    return rows[0], new_count, int(np.count_nonzero(changed_share[:, 0])), moved, shortened

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from ripplevec.errors import RipplevecError
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.rules.vector_store import VectorStore
-from ripplevec.util.growable_array import GrowableArray
 from ripplevec.util.parallel import for_each_block, limit_blas_to_one_thread
 from ripplevec.views.aligned_matrix import copy_aligned
 from ripplevec.views.base import MIN_EIGENVALUE, Basis, Progress, View
 from ripplevec.views.coordinates import Coordinates
-from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.operators import (
     SUB_BLOCK_ROWS,
     AdjacencyLike,
@@ -36,39 +34,6 @@ BasisSolver = Callable[[Coordinates, AdjacencyLike, int, int], list[Basis]]
 
 class CorrectionError(RipplevecError):
     """An anchor found no usable vectors; the current ones are unchanged."""
-
-
-class Correction(NamedTuple):
-    """Result of an anchor on an earlier state of the graph: new coordinates, and rows in them."""
-
-    coordinates: Coordinates
-    stats: GraphStats  # by which the views were chosen
-    rows: GrowableArray
-    arrival: NDArray[np.int64]  # arrival number of the vertex of each row, at that state
-    has_edges: NDArray[np.bool_]  # whether this vertex had edges; vertices without edges are unplaced
-    next_arrival: int  # vertices with this arrival number or a higher one have arrived since
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return the correction as arrays, for saving; the views are chosen again from the statistics."""
-        arrays = {"rows": self.rows.array, "arrival": self.arrival, "edged": self.has_edges}
-        return self.coordinates.state() | self.stats.state() | arrays | {"next_arrival": np.array(self.next_arrival)}
-
-
-class PreparedCorrection(NamedTuple):
-    """A correction brought up to date with the current graph, ready to replace all vectors."""
-
-    coordinates: Coordinates
-    stats: GraphStats
-    rows: GrowableArray
-    placed: NDArray[np.uint8]
-    moved: RowArray  # rows that move by more than the threshold
-
-
-class TouchedRows(NamedTuple):
-    """Rows that a batch moved, and the arrival numbers of their vertices at that time."""
-
-    rows: RowArray
-    arrival: NDArray[np.int64]
 
 
 def correct_bases(
@@ -203,23 +168,6 @@ def find_moved_rows(
     with limit_blas_to_one_thread():
         for_each_block(compare_rows, len(before), size=SUB_BLOCK_ROWS, threads=threads)
     return np.flatnonzero(far)
-
-
-def drop_stale_rows(store: VectorStore, correction: Correction) -> tuple[NDArray[np.uint8], RowArray]:
-    """Zero the rows of a correction that do not fit the current graph; return placed flags, and rows to place again.
-
-    A row of the correction is valid if it still belongs to the same vertex and this vertex had edges then and has now.
-    All others with edges, such as vertices that have arrived since, must be placed in the new coordinates.
-    """
-    size, old_size = store.graph.row_count, len(correction.arrival)
-    degree, arrival = store.graph.adjacency.links.degree[:size], store.graph.arrival[:size]
-    valid = np.zeros(size, bool)
-    valid[:old_size] = correction.has_edges & (correction.arrival == arrival[:old_size])
-    valid &= degree > 0
-    correction.rows.grow(store.graph.adjacency.capacity)[:size][~valid] = 0
-    placed = np.zeros((store.placed.size, 2), np.uint8)[:, 0]  # strided like the column that kernels are compiled for
-    placed[:size] = valid
-    return placed, np.flatnonzero(~valid & (degree > 0))
 
 
 def orthogonality_error(coordinates: Coordinates, store: VectorStore, threads: int) -> float:

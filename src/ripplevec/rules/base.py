@@ -46,10 +46,10 @@ class Rule(Protocol):
 
     def apply_arrival(
         self, store: VectorStore, ids: IdColumn, weights: NDArray[Any] | None, sequence: int
-    ) -> tuple[int, int, int]:
+    ) -> tuple[int, int, RowArray]:
         """Add the first vertex of `ids` with edges to the others: change the graph and move the vectors.
 
-        Returns its row, the number of changed edges and the number of changed rows. The row is −1, and nothing has
+        Returns its row, the number of changed edges and the rows that may have moved. The row is −1, and nothing has
         changed, if the rule has no fast path for this arrival; the caller then changes the graph and calls `apply`.
         """
 

@@ -50,9 +50,9 @@ class LaplacianRule:
 
     def apply_arrival(
         self, store: VectorStore, ids: IdColumn, weights: NDArray[Any] | None, sequence: int
-    ) -> tuple[int, int, int]:
+    ) -> tuple[int, int, RowArray]:
         """Return −1: there is no fast path for single arrivals."""
-        return -1, 0, 0
+        return -1, 0, np.empty(0, np.int64)
 
     def anchor(self, store: VectorStore, sequence: int, threshold: float) -> RowArray:
         """Do nothing and return no rows: there is no global correction."""

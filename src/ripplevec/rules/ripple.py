@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
 from ripplevec.graph.adjacency import RowArray
-from ripplevec.graph.graph import GraphDelta, unit_weights
+from ripplevec.graph.graph import GraphDelta, strip_prefix, unit_weights
 from ripplevec.graph.id_table import encode_ids
 from ripplevec.influence.cascade import UNLIMITED_DEPTH
 from ripplevec.rules import _kernels as kernels
@@ -24,18 +24,13 @@ from ripplevec.rules._kernels import BatchContext
 from ripplevec.rules.anchor import (
     BasisSolver,
     BlockCopier,
-    Correction,
     CorrectionError,
-    PreparedCorrection,
-    TouchedRows,
     align_coordinates,
     bases_from_other_views,
     bases_from_scratch,
     basis_is_finite,
     concatenate_views,
     correct_bases,
-    drop_stale_rows,
-    fill_rows,
     find_moved_rows,
     orthogonality_error,
     preserves_spectrum,
@@ -44,6 +39,9 @@ from ripplevec.rules.anchor import (
     write_bases,
 )
 from ripplevec.rules.batch_step import RowWorker, ThreadBackend, run_batch_step
+from ripplevec.rules.correction_workspace import Workspace
+from ripplevec.rules.gradual_correction import GradualCorrection, Version
+from ripplevec.rules.kernel_state import KernelStateCache
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.aligned_matrix import copy_aligned
@@ -54,6 +52,7 @@ from ripplevec.views.operators import AdjacencyLike
 
 _log = logging.getLogger("ripplevec.rules")
 MIN_EDGES_FOR_THREADS = 2_048  # batches that change fewer edges are faster on one thread
+_NO_ROWS = np.empty(0, np.int64)
 _NO_CONTEXT: tuple[Any, tuple[Any, ...]] = None, (None, None, None)  # an empty cache: see `_arrival_context`
 
 
@@ -86,8 +85,8 @@ class RippleRule:
         self.max_reads = max_reads
         self.threads = threads
         self.rows_shortened = 0
-        self._kernel_state: KernelState | None = None
-        self._unit = 1.0  # unit of weights of the coefficients in the kernel state
+        self._kernel_states = KernelStateCache()
+        self.workspace: Workspace | None = None  # memory of gradual corrections
         self._cached_context = _NO_CONTEXT  # arrival context, and the arrays that it was made from
 
     @property
@@ -102,15 +101,7 @@ class RippleRule:
 
     def kernel_state(self, store: VectorStore) -> KernelState:
         """Return the kernel arguments for the current state, cached until an array is replaced."""
-        state, links = self._kernel_state, store.graph.adjacency.links
-        if state is None or state.links is not links or state.vectors is not store.kernel_array:
-            state = self._kernel_state = _make_kernel_state(store, self.coordinates, store.placed, store.kernel_array)
-            self._cached_context = _NO_CONTEXT  # it would keep replaced arrays alive
-            self._unit = store.graph.adjacency.weight_scale.unit
-        elif self._unit != store.graph.adjacency.weight_scale.unit:
-            self._unit = store.graph.adjacency.weight_scale.unit
-            self.coordinates.set_weight_unit(state.coefficients, self._unit)
-        return state
+        return self._kernel_states.get(store, self.coordinates, store.kernel_array)
 
     def start(self, store: VectorStore, progress: Progress | None = None) -> None:
         """Embed the current graph from scratch, with the views chosen for it."""
@@ -132,7 +123,9 @@ class RippleRule:
 
     def set_coordinates(self, stats: GraphStats, coordinates: Coordinates) -> None:
         """Use these coordinates from now on; `stats` are the graph statistics that selected their views."""
-        self.graph_stats, self.coordinates, self._kernel_state = stats, coordinates, None
+        self.graph_stats, self.coordinates = stats, coordinates
+        self._kernel_states.clear()
+        self._cached_context = _NO_CONTEXT  # it would keep replaced arrays alive
 
     def anchor(self, store: VectorStore, sequence: int, threshold: float) -> RowArray:
         """Correct all vectors, aligned with the served ones; return the rows that moved by more than the threshold."""
@@ -153,67 +146,29 @@ class RippleRule:
         """Compute an anchor without storing it, for rows that may be on other machines; see `_solve_anchor`."""
         return self._solve_anchor(self.coordinates, self.graph_stats, adjacency, vectors, sequence, copy, solve)
 
-    def plan_correction(self, store: VectorStore, sequence: int) -> Callable[[], Correction]:
-        """Copy the current state and return a function that computes its anchor, on any thread."""
-        graph, old, old_stats, rows = store.graph, self.coordinates, self.graph_stats, store.new_rows()
-        adjacency, vectors = graph.adjacency.copy(), store.vectors[: graph.row_count].copy()
-        has_edges, next_arrival = adjacency.links.degree[: len(vectors)] > 0, graph.next_arrival
+    def begin_correction(self, store: VectorStore, sequence: int) -> GradualCorrection:
+        """Begin a correction of all vectors that the stream pays for; see `gradual_correction.py`."""
+        adjacency, stats = store.graph.adjacency, self.graph_stats
+        mean_degree = 2 * adjacency.edge_count / max(1, len(store.graph))  # about: vertices without edges count here
+        if self.views(stats._replace(mean_degree=max(stats.mean_degree, mean_degree))) != self.views(stats):
+            stats = stats.updated(adjacency, store.graph.row_count)
+        if self.workspace is None:
+            self.workspace = Workspace(store)
+        self.workspace.grow(adjacency.capacity)
+        new = self.coordinates.new_like() if stats == self.graph_stats else self._new_coordinates(stats)
+        before, after = Version(self.coordinates, self.graph_stats), Version(new, stats)
+        return GradualCorrection(before, after, self.workspace, self.seed, sequence)
 
-        def compute() -> Correction:
-            stats, coordinates, bases = self._solve_anchor(old, old_stats, adjacency, vectors, sequence)
-            align_coordinates(old, coordinates, bases, vectors, self.threads)
-            fill_rows(rows.grow(len(vectors)), coordinates, bases)
-            return Correction(
-                coordinates, stats, rows, adjacency.arrival[: len(vectors)].copy(), has_edges, next_arrival
-            )
-
-        return compute
-
-    def correction_from_state(self, state: dict[str, NDArray[Any]], store: VectorStore) -> Correction:
-        """Restore a correction from the arrays of `Correction.state`."""
-        stats, rows = GraphStats.from_state(state), store.make_rows(state["rows"])
-        return Correction(
-            self.coordinates_from_state(state),
-            stats,
-            rows,
-            state["arrival"],
-            state["edged"],
-            int(state["next_arrival"]),
+    def restore_correction(self, store: VectorStore, state: dict[str, NDArray[Any]]) -> GradualCorrection:
+        """Return a correction from the arrays of `GradualCorrection.state`."""
+        before, after = (
+            Version(self.coordinates_from_state(arrays), GraphStats.from_state(arrays))
+            for arrays in (strip_prefix(prefix, state) for prefix in ("old_", "new_"))
         )
-
-    def prepare_correction(
-        self,
-        store: VectorStore,
-        correction: Correction,
-        touched: Sequence[TouchedRows],
-        sequence: int,
-        threshold: float,
-    ) -> PreparedCorrection:
-        """Bring a correction of an earlier state up to date with the current state, which is only read.
-
-        Vertices that have arrived since are placed in the new coordinates, then touched rows are refreshed in them,
-        list by list. The rows of the correction are overwritten.
-        """
-        size, coordinates = store.graph.row_count, correction.coordinates
-        placed, unplaced = drop_stale_rows(store, correction)
-        after = correction.rows.array
-        state = _make_kernel_state(store, coordinates, placed, store.as_kernel_array(after))
-        seen = np.zeros((placed.size, 2), np.int64)[:, 0]  # strided like the column that kernels are compiled for
-        worker = RowWorker(state, seen, self._batch_context(sequence, correction.next_arrival), self.threads)
-        kernels.place_reachable(state, unplaced[:0], unplaced, seen, -1)
-        for number, (rows, arrival) in enumerate(touched):
-            valid = rows[(store.graph.arrival[rows] == arrival) & (placed[rows] == 1)]
-            worker.refresh(valid, self.max_reads, number)
-        moved = find_moved_rows(
-            self.coordinates, store.vectors[:size], coordinates, lambda a, b: after[a:b], threshold, self.threads
-        )
-        return PreparedCorrection(coordinates, correction.stats, correction.rows, placed, moved)
-
-    def adopt_correction(self, store: VectorStore, prepared: PreparedCorrection) -> None:
-        """Replace all vectors by a correction prepared for the current state."""
-        store.replace_rows(prepared.rows)
-        store.placed[:] = prepared.placed
-        self.set_coordinates(prepared.stats, prepared.coordinates)
+        in_use = Version(self.coordinates, self.graph_stats)
+        before, after = (before, in_use) if bool(state["swapped"]) else (in_use, after)
+        self.workspace = Workspace(store)
+        return GradualCorrection.from_state(state, before, after, self.workspace, store)
 
     def apply(self, store: VectorStore, delta: GraphDelta, sequence: int) -> RowArray:
         """Move vectors after a batch has changed the graph; return the rows that may have moved, each once."""
@@ -236,14 +191,14 @@ class RippleRule:
 
     def apply_arrival(
         self, store: VectorStore, ids: IdColumn, weights: NDArray[Any] | None, sequence: int
-    ) -> tuple[int, int, int]:
+    ) -> tuple[int, int, RowArray]:
         """Apply one arrival in one kernel call; see `Rule.apply_arrival`.
 
         The row is −1 if there has been no start, if the arrival has no edges, or if allocated arrays are too small.
         """
         graph, edges = store.graph, len(ids) - 1
         if not self.ready or not edges:
-            return -1, 0, 0
+            return -1, 0, _NO_ROWS
         row, new_vertices, edges, moved, self.rows_shortened = apply_arrival(
             self._arrival_context(store),
             encode_ids(ids),
@@ -285,7 +240,7 @@ class RippleRule:
     def copy(self) -> Self:
         """Return an independent copy; coordinates can be shared because they are replaced, never modified."""
         other = copy(self)
-        other._kernel_state, other._cached_context = None, _NO_CONTEXT
+        other._kernel_states, other._cached_context, other.workspace = KernelStateCache(), _NO_CONTEXT, None
         return other
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -361,17 +316,3 @@ class RippleRule:
 def export_coordinates(stats: GraphStats, coordinates: Coordinates) -> dict[str, NDArray[Any]]:
     """Return coordinates, and the graph statistics that selected their views, as arrays."""
     return coordinates.state() | stats.state()
-
-
-def _make_kernel_state(
-    store: VectorStore, coordinates: Coordinates, placed: NDArray[np.uint8], vectors: NDArray[Any]
-) -> KernelState:
-    """Bundle the graph with these rows and coordinates as kernel arguments."""
-    adjacency = store.graph.adjacency
-    return KernelState(
-        adjacency.links,
-        store.graph.arrival,
-        placed,
-        vectors,
-        coordinates.refresh_coefficients(np.float32, adjacency.weight_scale.unit),
-    )

@@ -32,9 +32,9 @@ class VectorStore:
         self.lineage = Lineage()
         self.replace_rows(self.new_rows())
 
-    def new_rows(self) -> GrowableArray:
-        """Return an empty array for rows of the same type, in memory or in a file like this store's."""
-        return GrowableArray(self._dtype, (self._dim,), directory=self._directory)
+    def new_rows(self, dtype: Any = None) -> GrowableArray:
+        """Return an empty array for rows, of the same type by default, in memory or in a file like this store's."""
+        return GrowableArray(dtype or self._dtype, (self._dim,), directory=self._directory)
 
     def make_rows(self, rows: NDArray[Any]) -> GrowableArray:
         """Return a new array of the same type with a copy of these rows."""
@@ -57,6 +57,12 @@ class VectorStore:
         self._rows = rows
         self.vectors: NDArray[Any] = rows.grow(self.graph.adjacency.capacity)
         self.kernel_array = self.as_kernel_array(self.vectors)
+
+    def exchange_rows(self, rows: GrowableArray) -> GrowableArray:
+        """Use these rows from now on; return the ones used so far."""
+        before = self._rows
+        self.replace_rows(rows)
+        return before
 
     @staticmethod
     def as_kernel_array(rows: NDArray[Any]) -> NDArray[Any]:
@@ -101,6 +107,7 @@ class VectorStore:
     def apply_delta(self, delta: GraphDelta) -> GraphDelta:
         """Follow a change of the graph: add rows for new vertices and clear those of removed ones; return the delta."""
         self.grow()
+        self.vectors[delta.arrived] = 0  # memory of an earlier correction
         if delta.vacated_rows.size:
             self.vectors[delta.vacated_rows] = 0
             self.placed[delta.vacated_rows] = 0

@@ -248,6 +248,7 @@ class Runtime:
             max_followers=limits.followers,
         )
         self._encoded_feed = EncodedChangeFeed(feed, max_waiting=limits.followers, timeout=limits.read_seconds)
+        self.metrics.record_anchors(session.model.engine.anchors)
         session.add_listener(lambda entry, changes: self._publish(feed, entry, changes))
         self._writer = BatchWriter(
             session,
@@ -277,6 +278,7 @@ class Runtime:
     def _publish(self, feed: ChangeFeed, entry: JournalEntry, changes: Changes) -> None:
         """Append to the feed; count batches of the source (the writer counts those of requests, with their latency)."""
         feed.append(changes)
+        self.metrics.record_anchors(self.session.model.engine.anchors)
         if entry.source is not None:
             self.metrics.record_batch(len(entry.batch), changes, None)
 
@@ -352,7 +354,6 @@ def warm_up(model: Embedder) -> None:
     first requests would have to wait.
     """
     trial = SessionModel(**model.get_params() | {"start_size": _WARM_UP_VERTICES // 2})
-    trial.engine.anchor_lag = 1e-9  # one event
     edges = [(vertex, (vertex + step) % _WARM_UP_VERTICES) for vertex in range(_WARM_UP_VERTICES) for step in (1, 2, 5)]
     src, dst = [f"v{src}" for src, _ in edges], [f"v{dst}" for _, dst in edges]
     for copies in (1, 1 + MIN_EDGES_FOR_THREADS // len(edges)):  # large batches have kernels of their own

@@ -58,6 +58,7 @@ class Metrics:
         )
         self.group_batches = histogram("group_batches", "Batches journaled with one flush.", _GROUP_BUCKETS)
         self._recent: deque[AppliedBatch] = deque(maxlen=8192)
+        self._anchors_before: int | None = None
 
     def add_gauge(self, name: str, help: str, read: Callable[[], float]) -> None:
         """Add a gauge whose value is read on demand; NaN if reading fails, so that other metrics are still reported."""
@@ -79,10 +80,15 @@ class Metrics:
         self.arrivals.inc(arrived)
         self.changes.inc(len(changes))
         self.removals.inc(len(changes.removed))
-        self.anchors.inc(int(changes.anchored))
         if seconds is not None:
             self.write_seconds.observe(seconds)
         self._recent.append((time.monotonic(), events, arrived, len(changes), np.nan if seconds is None else seconds))
+
+    def record_anchors(self, anchors: int) -> None:
+        """Count the anchors since the last call, given the number of anchors that the model has had."""
+        if self._anchors_before is not None:
+            self.anchors.inc(max(anchors - self._anchors_before, 0))
+        self._anchors_before = anchors
 
     def record_failed_batches(self, batches: int) -> None:
         """Count batches that could not be journaled."""

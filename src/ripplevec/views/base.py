@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError
+from ripplevec.graph.adjacency import Totals
 from ripplevec.views.operators import AdjacencyLike
 
 MIN_EIGENVALUE = 1e-5  # smaller eigenvalues are rounding errors, which a refresh would amplify by dividing by them
@@ -27,6 +28,7 @@ class Basis:
     tau: float  # regularization τ of the operator
     center: NDArray[np.float64]  # c = (1/n) Σ d x per column
     longest: float  # length of the longest row; not finite if an entry is not
+    lowest: float  # lower bound of the operator's spectrum
 
 
 class View(Protocol):
@@ -47,6 +49,16 @@ class View(Protocol):
     @property
     def ridge(self) -> float:
         """Ridge ρ of the local step: the larger, the less a refresh from few neighbors divides by the eigenvalues."""
+
+    @property
+    def degree(self) -> int:
+        """Degree of the filter of an anchor."""
+
+    def regularization(self, totals: Totals) -> float:
+        """Return τ for a graph with these totals, in the unit of its weights."""
+
+    def column_lengths(self, mu: NDArray[np.float64], mean_degree: float) -> NDArray[np.float64]:
+        """Return the relative lengths of columns with these eigenvalues; 0 for a negligible eigenvalue."""
 
     def start(
         self, adjacency: AdjacencyLike, rows: int, columns: int, *, threads: int, progress: Progress | None

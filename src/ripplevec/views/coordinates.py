@@ -22,7 +22,7 @@ from ripplevec.views.base import MIN_EIGENVALUE, Basis, View, allocate_columns
 MIN_MU_RATIO = 0.02  # lower bound of the ratio μ/μ₁ that a refresh divides by
 LENGTH_HEADROOM = 2.0  # length bound of refreshed rows, relative to the longest row at the last start or anchor
 MAX_LENGTH = 2.0**15  # length bound in any case: half precision represents numbers up to twice this
-_SAVED_ARRAYS = ("tau", "mu", "center", "longest")  # names of attributes and of saved arrays
+_SAVED_ARRAYS = ("tau", "mu", "center", "longest", "lowest")  # names of attributes and of saved arrays
 
 
 class Coordinates:
@@ -39,6 +39,7 @@ class Coordinates:
         self.ready = False  # whether a start or an anchor has set the attributes below
         self.tau = np.zeros(len(self.views))  # per view, in the weight unit of new edges
         self.longest = np.zeros(len(self.views))  # per view: length of the longest row at the last start or anchor
+        self.lowest = np.full(len(self.views), -1.0)  # per view: lower bound of the operator's spectrum
         self.mu = np.zeros(dim)  # eigenvalue per column
         self.center = np.zeros(dim)  # per column, in the weight unit of new edges
         self.set_rotation(None)  # identity until the first anchor
@@ -51,7 +52,7 @@ class Coordinates:
         """Adopt eigenvalues, τ, centers and row lengths of new bases."""
         for view, (part, basis) in enumerate(zip(self.parts, bases, strict=True)):
             self.tau[view], self.mu[part], self.center[part] = basis.tau, basis.mu, basis.center
-            self.longest[view] = basis.longest
+            self.longest[view], self.lowest[view] = basis.longest, basis.lowest
         self.ready = True
 
     @property
@@ -113,6 +114,7 @@ class Coordinates:
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays of `state`."""
+        state = {"lowest": np.full(len(self.views), -1.0)} | state  # not in files of earlier versions
         for name in _SAVED_ARRAYS:
             if state[name].shape != getattr(self, name).shape:
                 expected = getattr(self, name).shape

@@ -106,15 +106,23 @@ def rayleigh_ritz(operator: Operator, block: NDArray[Any]) -> NDArray[np.float64
 
     Beyond the rank of the block, values and vectors are zero.
     """
-    columns = block.shape[1]
-    whitening = _whitening_matrix(operator.gram(block, block))
-    projected = whitening.T @ _project_operator(operator, block) @ whitening
-    values, vectors = np.linalg.eigh((projected + projected.T) / 2)
+    values, transform = solve_projected(operator.gram(block, block), _project_operator(operator, block))
+    operator.transform_columns(block, transform)
+    return values
+
+
+def solve_projected(gram: NDArray[np.float64], projected: NDArray[np.float64]) -> Eigenpairs:
+    """Return Ritz values, largest first, and the columns that turn a block into Ritz vectors; zero beyond its rank.
+
+    `gram` are the inner products of the block's columns, `projected` those with W times the block.
+    """
+    columns, whitening = len(gram), _whitening_matrix(gram)
+    whitened = whitening.T @ projected @ whitening
+    values, vectors = np.linalg.eigh((whitened + whitened.T) / 2)
     values, vectors = values[::-1], whitening @ vectors[:, ::-1]
     transform = np.zeros((columns, columns))
     transform[:, : values.size] = fix_signs(vectors)
-    operator.transform_columns(block, transform)
-    return np.concatenate([values, np.zeros(columns - values.size)])
+    return np.concatenate([values, np.zeros(columns - values.size)]), transform
 
 
 def normalize_columns(operator: Operator, block: NDArray[Any], seed: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError, check_choice
+from ripplevec.graph.adjacency import Totals
 from ripplevec.views.base import MIN_EIGENVALUE, Basis, Progress
 from ripplevec.views.graph_stats import DENSE_MEAN_DEGREE, GraphStats
 from ripplevec.views.large_start import is_large, solve_large
@@ -116,7 +117,7 @@ class SpectralView:
         operator = self._make_operator(adjacency, rows, threads)
         solve = solve_large if is_large(operator, columns) else solve_leading_eigenpairs
         mu, vectors = solve(operator, columns, progress)
-        return self._make_basis(operator, vectors, mu)
+        return self._make_basis(operator, vectors, mu, operator.spectrum_lower_bound())
 
     def anchor(
         self,
@@ -145,7 +146,7 @@ class SpectralView:
             ritz = rayleigh_ritz(operator, rows)
             if iteration + 1 >= min_passes and (high == MIN_CUTOFF or ritz.min() >= REPEAT_RATIO * high):
                 break
-        return self._make_basis(operator, rows[:, :columns], ritz[:columns], block if columns is None else None)
+        return self._make_basis(operator, rows[:, :columns], ritz[:columns], low, block if columns is None else None)
 
     def captured_spectrum(self, adjacency: AdjacencyLike, rows: NDArray[Any], *, threads: int) -> float:
         """Return the sum of the positive Ritz values of the operator on the span of these rows."""
@@ -160,26 +161,37 @@ class SpectralView:
         operator = self._make_operator(adjacency, rows, threads)
         return _sum_positive(solve_leading_eigenpairs(operator, columns, tolerance=REFERENCE_TOLERANCE)[0])
 
-    def _make_operator(self, adjacency: AdjacencyLike, rows: int, threads: int, device: str | None = None) -> Operator:
-        totals = adjacency.totals(rows)
+    def regularization(self, totals: Totals) -> float:
+        """Return τ for a graph with these totals, in the unit of its weights."""
         if self.tau is not None:
-            tau = self.tau * totals.strength / max(1, totals.endpoints)
-        else:
-            tau = float(self.tau_per_degree or 0) * totals.strength / max(1, totals.active)
+            return self.tau * totals.strength / max(1, totals.endpoints)
+        return float(self.tau_per_degree or 0) * totals.strength / max(1, totals.active)
+
+    def column_lengths(self, mu: NDArray[np.float64], mean_degree: float) -> NDArray[np.float64]:
+        """Return (μ/μ₁)^q for each column; 0 for a negligible eigenvalue."""
+        top = mu[0] if mu.size and mu[0] > 0 else 1.0
+        ratio = np.clip(mu / top, 0.0, 1.0)
+        return np.asarray(ratio ** self._power(ratio[mu > MIN_EIGENVALUE], mean_degree) * (mu > MIN_EIGENVALUE))
+
+    def _make_operator(self, adjacency: AdjacencyLike, rows: int, threads: int, device: str | None = None) -> Operator:
+        tau = self.regularization(adjacency.totals(rows))
         return make_operator(device or self.device, adjacency, rows, tau, threads)
 
     def _make_basis(
-        self, operator: Operator, vectors: NDArray[Any], mu: NDArray[np.float64], rows: NDArray[Any] | None = None
+        self,
+        operator: Operator,
+        vectors: NDArray[Any],
+        mu: NDArray[np.float64],
+        lowest: float,
+        rows: NDArray[Any] | None = None,
     ) -> Basis:
         """Scale columns by (μ/μ₁)^q, then all of them so that the mean squared length of active rows is one."""
-        top = mu[0] if mu.size and mu[0] > 0 else 1.0
         norms = np.maximum(operator.column_norms(vectors), 1e-150)
-        ratio = np.clip(mu / top, 0.0, 1.0)
-        scale = ratio ** self._power(ratio[mu > MIN_EIGENVALUE], operator.mean_degree) * (mu > MIN_EIGENVALUE) / norms
+        scale = self.column_lengths(mu, operator.mean_degree) / norms
         lengths = float((operator.column_square_sums(vectors) * scale**2).sum())
         operator.scale_columns(vectors, scale * np.sqrt(operator.active_count / max(lengths, 1e-300)))
         center, longest = operator.center(vectors), operator.max_row_length(vectors)
-        return Basis(operator.to_host(vectors, rows), mu, operator.tau, center, longest)
+        return Basis(operator.to_host(vectors, rows), mu, operator.tau, center, longest, lowest)
 
     def _power(self, ratio: NDArray[np.float64], mean_degree: float) -> float:
         """Return q: `diffusion`, or the power that turns the smallest of these eigenvalue ratios into the tail."""

@@ -54,7 +54,7 @@ def test_stream_digest_matches_single_machine(shards: int) -> None:
 
 def test_anchors_match_single_machine() -> None:
     with on_shards(2, anchor_growth=0.2) as model:
-        single = Embedder(**PARAMETERS | {"anchor_growth": 0.2}).fit(edges(0))
+        single = Embedder(**PARAMETERS | {"anchor_growth": 0.2, "anchor_pace": "immediate"}).fit(edges(0))
         model.fit(edges(0))
         for seed in range(1, 4):
             single.partial_fit(edges(seed, 40, 60 + 20 * seed))

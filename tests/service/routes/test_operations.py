@@ -110,15 +110,15 @@ def test_metrics_and_stats_without_file_handles_are_answered(start: Any, monkeyp
 
 
 def test_readiness_after_refused_anchor_has_a_warning(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ripplevec.rules import ripple
     from ripplevec.rules.anchor import CorrectionError
+    from ripplevec.rules.gradual_correction import GradualCorrection
 
     def no_good(*arguments: Any, **options: Any) -> Any:
         raise CorrectionError("nothing usable")
 
     assert service.http.get("/readyz").json() == {"status": "ready"}
     with monkeypatch.context() as patch:
-        patch.setattr(ripple, "correct_bases", no_good)
+        patch.setattr(GradualCorrection, "advance", no_good)
         for number in range(400):
             service.edges([f"new {number}", f"new {max(number - 1, 0)}"], [f"new {number}", 0])
             if service.runtime.model.engine.anchors_refused:

@@ -1,0 +1,127 @@
+"""Benchmark of a stream with default parameters: latency up to the slowest arrival, with anchors and without.
+
+    python benchmarks/realtime.py [--sizes 10000 200000 1000000] [--json FILE]
+
+Two models of the same graph grow side by side: one with default parameters, one with anchors turned off
+(`anchor_growth=0`). They take turns, so that other load on the machine affects both. The stream begins when an anchor
+is due and ends when the next one is: it contains one anchor, which is what a long stream pays on average.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _report import write_record
+from arrival import generate_edges
+from numpy.typing import NDArray
+
+from ripplevec import Embedder
+
+DIM, EDGES_PER_ARRIVAL, BATCH_SIZE = 128, 5, 1_000
+PERCENTILES = {"p50": 50.0, "p99": 99.0, "p999": 99.9, "slowest": 100.0}
+
+
+def measure_stream(vertices: int, arrivals: int, batch_size: int, seed: int = 1) -> dict[str, float]:
+    """Measure the same stream with anchors and without."""
+    edges = generate_edges(vertices)
+    models = {"default": Embedder(dim=DIM).fit(edges), "without": Embedder(dim=DIM, anchor_growth=0).fit(edges)}
+    warm_up(models, batch_size)
+    make_anchor_due(models["default"])
+    random = np.random.default_rng(seed)
+    seconds: dict[str, list[float]] = {name: [] for name in models}
+    processor: dict[str, float] = dict.fromkeys(models, 0.0)
+    first, stop = len(models["default"]), len(models["default"]) + arrivals
+    while first < stop:
+        last = min(first + max(batch_size, 500), stop)
+        targets = (random.random((last - first, EDGES_PER_ARRIVAL)) * vertices).astype(np.int64)
+        for name, model in models.items():
+            began = time.process_time()
+            seconds[name] += add_arrivals(model, first, targets, batch_size)
+            processor[name] += time.process_time() - began
+        first = last
+    return summarize(seconds, processor, arrivals, models["default"].engine.anchors)
+
+
+def make_anchor_due(model: Embedder) -> None:
+    """Let the growth since the last anchor be what makes an anchor due, as if the graph had grown so far since then."""
+    engine = model.engine
+    while engine.growth < engine.anchor_interval:
+        growth = 1 + engine.anchor_interval
+        engine.vertices_at_anchor, engine.edges_at_anchor = int(len(model) / growth), int(engine.edges / growth)
+
+
+def warm_up(models: dict[str, Embedder], batch_size: int) -> None:
+    """Compile and load all kernels, on small models and with a few arrivals."""
+    small = Embedder(dim=DIM).fit(generate_edges(2_000))
+    for model in (small, *models.values()):
+        first = len(model)
+        for step in range(2):
+            count = 300 if model is small else max(batch_size, 10)
+            targets = np.tile(np.arange(EDGES_PER_ARRIVAL), (count, 1)) + step
+            add_arrivals(model, first + step * count, targets, batch_size)
+
+
+def add_arrivals(model: Embedder, first: int, targets: NDArray[np.int64], batch_size: int) -> list[float]:
+    """Add vertices first, first + 1, … with edges to their targets; return the seconds of each call."""
+    seconds = []
+    if batch_size == 1:
+        for number, neighbors in enumerate(targets.tolist()):
+            began = time.perf_counter()
+            model.add_vertex(first + number, neighbors)
+            seconds.append(time.perf_counter() - began)
+        return seconds
+    for begin in range(0, len(targets), batch_size):
+        part = targets[begin : begin + batch_size]
+        src = np.repeat(np.arange(first + begin, first + begin + len(part)), EDGES_PER_ARRIVAL)
+        batch = np.stack([src, part.ravel()], axis=1)
+        began = time.perf_counter()
+        model.partial_fit(batch)
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def summarize(
+    seconds: dict[str, list[float]], processor: dict[str, float], arrivals: int, anchors: int
+) -> dict[str, float]:
+    """Return percentiles and means in microseconds, and the cost with anchors relative to that without."""
+    figures: dict[str, float] = {"anchors": anchors, "arrivals": arrivals}
+    for name, values in seconds.items():
+        figures[f"{name}_mean_us"] = sum(values) / arrivals * 1e6
+        figures[f"{name}_processor_us"] = processor[name] / arrivals * 1e6
+        figures |= {f"{name}_{key}_us": float(np.percentile(values, q)) * 1e6 for key, q in PERCENTILES.items()}
+    figures["ratio"] = figures["default_mean_us"] / figures["without_mean_us"]
+    figures["processor_ratio"] = figures["default_processor_us"] / figures["without_processor_us"]
+    return figures
+
+
+def main() -> None:
+    """Parse the options, measure, print and record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 200_000, 1_000_000])
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    record: dict[str, Any] = {}
+    for vertices in options.sizes:
+        for batch_size in (1, BATCH_SIZE):
+            figures = measure_stream(vertices, round(find_interval(vertices) * vertices), batch_size)
+            record[f"{vertices} vertices, batches of {batch_size}"] = figures
+            print(f"{vertices:,} vertices, batches of {batch_size:,} arrivals")
+            for name, value in figures.items():
+                print(f"    {name:24} {value:,.2f}", flush=True)
+    if options.json:
+        write_record(options.json, record)
+
+
+def find_interval(vertices: int) -> float:
+    """Return the growth between two anchors of a graph of this size."""
+    engine = Embedder().engine
+    engine.vertices_at_anchor = vertices
+    return engine.anchor_interval
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,273 @@
+"""Kernels of a gradual correction: each processes a few rows of the graph as it is at this moment."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, uint64
+from numpy.typing import NDArray
+
+from ripplevec.graph._block_kernels import Links
+from ripplevec.influence._kernels import random_word, sample_slot
+from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES, allocation_free, as_float, prefetch
+
+SLICE_ROWS = 64  # rows that are processed at a time: about a tenth of a millisecond
+PREFETCHED_NEIGHBORS = 8  # rows of the next vertex's neighbors that are prefetched
+FLOATS_PER_LINE = CACHE_LINE_BYTES // 4
+MAX_NEIGHBORS = 16_384  # of more neighbors, a sample is read: a slice must not take long
+MAX_ENTRY = np.float32(2.0**16)  # entries of usable rows are smaller: row lengths are bounded
+
+
+class FilterStep(NamedTuple):
+    """Coefficients of one filter step: y ← f₀ · W x + f₁ · x + f₂ · y.
+
+    Before, x and y are deflated: a shift is subtracted from their rows.
+    """
+
+    bounds: NDArray[np.int64]  # view g has columns bounds[g] … bounds[g+1]−1
+    per_view: NDArray[np.float64]  # a row per view: τ, f₀, f₁, f₂
+    per_column: NDArray[np.float32]  # rows: shift of x, center of the deflated x, f₁ · shift of x + f₂ · shift of y
+
+
+class RowRange(NamedTuple):
+    """Rows first … last−1, and the factor that converts stored weights to the weight unit of new edges."""
+
+    first: int
+    last: int
+    per_unit: float
+
+
+@allocation_free(forceinline=True)
+def _prefetch_row(block: NDArray[np.float32], row: int) -> None:
+    for line in range((block.shape[1] + FLOATS_PER_LINE - 1) // FLOATS_PER_LINE):
+        prefetch(block, row, line)
+
+
+@allocation_free(forceinline=True)
+def _prefetch_neighbors(links: Links, block: NDArray[np.float32], row: int, last: int) -> None:
+    """Prefetch the slots of the row after the next, and the neighbors' rows of the next row."""
+    if row + 2 < last:
+        prefetch(links.neighbor, links.begin[row + 2], 0)
+        begin = links.begin[row + 1]
+        for slot in range(begin, begin + min(links.degree[row + 1], PREFETCHED_NEIGHBORS)):
+            _prefetch_row(block, links.neighbor[slot])
+
+
+@allocation_free
+def _sum_sample(
+    links: Links, arrival: NDArray[np.int64], block: NDArray[np.float32], row: int, total: NDArray[np.float32]
+) -> None:
+    """Add Σ a·x over a sample of the neighbors to `total`, and scale it up to the strength of the row."""
+    sum_a = 0.0
+    for i in range(MAX_NEIGHBORS):
+        slot = links.begin[row] + sample_slot(uint64(0), arrival[row], i, links.degree[row])
+        a, p = links.weight[slot], block[links.neighbor[slot]]
+        sum_a += a
+        for j in range(total.size):
+            total[j] += a * p[j]
+    if sum_a > 0:
+        scale = np.float32(links.strength[row] / sum_a)
+        for j in range(total.size):
+            total[j] *= scale
+
+
+@allocation_free(forceinline=True)
+def _sum_neighbors(
+    links: Links, arrival: NDArray[np.int64], block: NDArray[np.float32], row: int, total: NDArray[np.float32]
+) -> None:
+    """Write Σ a·x over the neighbors of a row to `total`; over a sample, scaled up, if there are very many."""
+    total[:] = 0
+    if links.degree[row] > MAX_NEIGHBORS:
+        _sum_sample(links, arrival, block, row, total)
+        return
+    slot, end = links.begin[row], links.begin[row] + links.degree[row]
+    while slot + 4 <= end:  # unrolled by four: the total is loaded and stored a quarter as often
+        for ahead in range(slot + PREFETCHED_NEIGHBORS, min(slot + PREFETCHED_NEIGHBORS + 4, end)):
+            _prefetch_row(block, links.neighbor[ahead])
+        a, p = links.weight[slot], block[links.neighbor[slot]]
+        b, q = links.weight[slot + 1], block[links.neighbor[slot + 1]]
+        c, r = links.weight[slot + 2], block[links.neighbor[slot + 2]]
+        d, s = links.weight[slot + 3], block[links.neighbor[slot + 3]]
+        for j in range(total.size):
+            total[j] += (a * p[j] + b * q[j]) + (c * r[j] + d * s[j])
+        slot += 4
+    for rest in range(slot, end):
+        a, p = links.weight[rest], block[links.neighbor[rest]]
+        for j in range(total.size):
+            total[j] += a * p[j]
+
+
+@allocation_free(forceinline=True)
+def _add_row(
+    links: Links,
+    row: int,
+    per_unit: float,
+    values: NDArray[np.float32],
+    sums: NDArray[np.float32],
+    totals: NDArray[np.float64],
+) -> None:
+    """Add d·y and y to `sums`, and strength, degree and one to `totals`."""
+    strength = np.float32(links.strength[row] * per_unit)
+    weighted, plain = sums[0], sums[1]
+    for j in range(values.size):
+        weighted[j] += strength * values[j]
+        plain[j] += values[j]
+    totals[0] += links.strength[row] * per_unit
+    totals[1] += links.degree[row]
+    totals[2] += 1.0
+
+
+@allocation_free(forceinline=True)
+def _close_slice(row: int, last: int, slice_sums: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
+    """After the last row of a slice, add its sums to the others: single precision is enough within a slice."""
+    if (row + 1) % SLICE_ROWS == 0 or row + 1 == last:
+        for i in range(len(sums)):
+            for j in range(sums.shape[1]):
+                sums[i, j] += slice_sums[i, j]
+        slice_sums[:] = 0
+
+
+@njit(cache=True, nogil=True)
+def copy_rows(
+    links: Links,
+    arrival: NDArray[np.int64],
+    vectors: NDArray[np.float32],
+    columns: NDArray[np.int64],
+    key: int,
+    rows: RowRange,
+    current: NDArray[np.float32],
+    sums: NDArray[np.float64],
+    totals: NDArray[np.float64],
+) -> None:
+    """Copy columns of the vectors to rows of a block; a column −1 is filled with noise.
+
+    A row that has no edges becomes zero, and so does one with an entry that is not finite or too large: no computation
+    of this package produces such entries, and a single one would contaminate all other rows.
+    """
+    _copy_rows(links, arrival, vectors, columns, key, rows, current, np.zeros(sums.shape, np.float32), sums, totals)
+
+
+@allocation_free
+def _copy_rows(
+    links: Links,
+    arrival: NDArray[np.int64],
+    vectors: NDArray[np.float32],
+    columns: NDArray[np.int64],
+    key: int,
+    rows: RowRange,
+    current: NDArray[np.float32],
+    slice_sums: NDArray[np.float32],
+    sums: NDArray[np.float64],
+    totals: NDArray[np.float64],
+) -> None:
+    for row in range(rows.first, rows.last):
+        written = current[row]
+        usable = links.degree[row] > 0
+        for j in range(columns.size):
+            if columns[j] >= 0:
+                written[j] = as_float(vectors[row, columns[j]])
+                usable &= abs(written[j]) <= MAX_ENTRY  # false for NaN too
+            else:
+                word = random_word(uint64(key), uint64(arrival[row]), uint64(j))
+                written[j] = (word >> uint64(11)) * (2.0 / 9007199254740992.0) - 1.0
+        if not usable:
+            written[:] = 0
+        if links.degree[row] > 0:
+            _add_row(links, row, rows.per_unit, written, slice_sums, totals)
+        _close_slice(row, rows.last, slice_sums, sums)
+
+
+@njit(cache=True, nogil=True)
+def filter_rows(
+    links: Links,
+    arrival: NDArray[np.int64],
+    step: FilterStep,
+    rows: RowRange,
+    current: NDArray[np.float32],
+    target: NDArray[np.float32],
+    sums: NDArray[np.float64],
+    totals: NDArray[np.float64],
+) -> None:
+    """Compute rows of one filter step; a row of the target depends only on its own old value."""
+    scratch = np.zeros((3, current.shape[1]), np.float32)
+    _filter_rows(links, arrival, step, rows, current, target, scratch[0], scratch[1:], sums, totals)
+
+
+@allocation_free
+def _filter_rows(
+    links: Links,
+    arrival: NDArray[np.int64],
+    step: FilterStep,
+    rows: RowRange,
+    current: NDArray[np.float32],
+    target: NDArray[np.float32],
+    total: NDArray[np.float32],
+    slice_sums: NDArray[np.float32],
+    sums: NDArray[np.float64],
+    totals: NDArray[np.float64],
+) -> None:
+    shift, center, constant = step.per_column[0], step.per_column[1], step.per_column[2]
+    for row in range(rows.first, rows.last):
+        _prefetch_neighbors(links, current, row, rows.last)
+        own, written = current[row], target[row]
+        if links.degree[row] == 0:
+            written[:] = 0
+        else:
+            _sum_neighbors(links, arrival, current, row, total)
+            strength = np.float32(links.strength[row])
+            for g in range(len(step.per_view)):
+                tau, f0, f1, f2 = step.per_view[g]
+                scale, of_source, of_target = (
+                    np.float32(f0 / (links.strength[row] + tau)),
+                    np.float32(f1),
+                    np.float32(f2),
+                )
+                if f2 == 0:  # the first step: the target contains rows of an earlier correction, perhaps not finite
+                    written[step.bounds[g] : step.bounds[g + 1]] = 0
+                for j in range(np.uint64(step.bounds[g]), np.uint64(step.bounds[g + 1])):
+                    applied = total[j] - strength * shift[j] - center[j]
+                    written[j] = scale * applied + of_source * own[j] + of_target * written[j] - constant[j]
+            _add_row(links, row, rows.per_unit, written, slice_sums, totals)
+        _close_slice(row, rows.last, slice_sums, sums)
+
+
+@allocation_free
+def project_rows(
+    links: Links,
+    arrival: NDArray[np.int64],
+    step: FilterStep,
+    rows: RowRange,
+    current: NDArray[np.float32],
+    shifted: NDArray[np.float32],
+    weighted: NDArray[np.float32],
+    applied: NDArray[np.float32],
+) -> None:
+    """Write, row by row, the deflated rows x, (d+τ) · x, and (d+τ) · W x; zero for rows without edges."""
+    shift, center = step.per_column[0], step.per_column[1]
+    for row in range(rows.first, rows.last):
+        _prefetch_neighbors(links, current, row, rows.last)
+        own, i = current[row], row - rows.first
+        if links.degree[row] == 0:
+            shifted[i], weighted[i], applied[i] = 0, 0, 0
+            continue
+        _sum_neighbors(links, arrival, current, row, applied[i])
+        strength, per_unit = np.float32(links.strength[row]), np.float32(rows.per_unit)
+        a, b, c = applied[i], shifted[i], weighted[i]
+        for g in range(len(step.per_view)):
+            weight = np.float32((links.strength[row] + step.per_view[g, 0]) * rows.per_unit)
+            for j in range(np.uint64(step.bounds[g]), np.uint64(step.bounds[g + 1])):
+                a[j] = (a[j] - strength * shift[j] - center[j]) * per_unit
+                b[j] = own[j] - shift[j]
+                c[j] = weight * b[j]
+
+
+@allocation_free
+def append_unmarked(rows: NDArray[np.int64], marked: NDArray[np.uint8], queue: NDArray[np.int64], length: int) -> int:
+    """Mark rows and append those that were not marked to a queue of this length; return its new length."""
+    for row in rows:
+        if not marked[row]:
+            marked[row] = 1
+            queue[length] = row
+            length += 1
+    return length

@@ -1,0 +1,82 @@
+"""Memory of gradual corrections, kept from one to the next: releasing and mapping gigabytes takes long."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.graph.adjacency import RowArray
+from ripplevec.rules._correction_kernels import append_unmarked
+from ripplevec.rules.vector_store import VectorStore
+from ripplevec.util.growable_array import GrowableArray
+
+
+class Workspace:
+    """Two blocks with a row per vertex, the rows that will replace those of the store, and a queue of rows.
+
+    If the store has float32 rows, the second block also receives the new rows.
+    """
+
+    def __init__(self, store: VectorStore) -> None:
+        self.current, self.previous = (store.new_rows(np.float32) for _ in range(2))
+        self._shares_rows = store.vectors.dtype == np.float32
+        self.rows = self.previous if self._shares_rows else store.new_rows()
+        self.marked = GrowableArray(np.uint8)  # rows that batches have moved; see `GradualCorrection.record_batch`
+        self._queue, self._head, self._tail = GrowableArray(np.int64), 0, 0
+
+    def grow(self, rows: int) -> None:
+        """Grow to this many rows."""
+        for array in (self.current, self.previous, self.rows, self.marked):
+            array.grow(rows)
+
+    def swap_blocks(self) -> None:
+        """Exchange the two blocks."""
+        self.current, self.previous = self.previous, self.current
+        if self._shares_rows:
+            self.rows = self.previous
+
+    def exchange_rows(self, store: VectorStore) -> None:
+        """Give the new rows to the store; `rows` are then the old ones."""
+        self.rows = store.exchange_rows(self.rows)
+        if self._shares_rows:
+            self.previous = self.rows
+
+    def clear_rows(self, rows: RowArray) -> None:
+        """Zero rows of all blocks."""
+        for array in (self.current, self.previous, self.rows, self.marked):
+            array.array[rows] = 0
+
+    # ------------------------------------------------------------------ queue of moved rows
+
+    @property
+    def queued(self) -> RowArray:
+        """The rows in the queue, first in first out; each is marked."""
+        return self._queue.array[self._head : self._tail]
+
+    def append(self, rows: RowArray) -> None:
+        """Append rows that are not in the queue."""
+        queue = self._queue.grow(self._tail + rows.size)
+        self._tail = append_unmarked(rows, self.marked.array, queue, self._tail)
+
+    def restore_queue(self, rows: RowArray, marked: NDArray[np.uint8]) -> None:
+        """Restore a saved queue; a row whose vertex was removed and replaced can be in it twice."""
+        self._queue.grow(rows.size)[: rows.size] = rows
+        self._head, self._tail = 0, rows.size
+        self.marked.array[: marked.size] = marked
+
+    def take(self, count: int) -> RowArray:
+        """Remove and return up to this many rows from the queue."""
+        rows = self.queued[:count].copy()
+        self._head += rows.size
+        self.marked.array[rows] = 0
+        return rows
+
+    def clear_queue(self) -> None:
+        """Remove all rows from the queue."""
+        self.take(self._tail)
+        self._head = self._tail = 0
+
+    def clear_marks(self) -> None:
+        """Unmark all rows, and empty the queue."""
+        self.marked.array[:] = 0
+        self._head = self._tail = 0

@@ -1,0 +1,703 @@
+"""A correction of all vectors in small steps, paid for by the stream: no batch and no reader waits for it.
+
+A gradual correction computes what an immediate anchor computes (`anchor.py`), in these stages:
+
+    copy       copy the vectors to a block
+    probe      estimate the eigenvalues of the columns, which have changed with the graph, from some rows
+    filter     apply a Chebyshev filter to the block, one pass over all rows per degree
+    project    add up the k×k matrices of the Rayleigh–Ritz step
+    solve      solve the k×k eigenproblems, on another thread
+    rotate     only if the filter was too weak: change to the Ritz vectors, then filter again
+    transform  compute the new rows, and the products that align them with the served vectors
+    align      compute the rotation of served vectors, on another thread
+    catch_up   refresh the rows that batches have moved in the meantime; then all rows are replaced
+    announce   serve the new rows instead of the old ones, a few at a time, and report those that moved
+
+Each stage processes slices of rows in order. The graph grows between slices, and every slice reads it as it is then, so
+that nothing has to be copied or held still. The position in the stream decides when a slice is computed, never its
+speed: the same batches give the same bits on any number of threads, also if the model is saved and loaded in between.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import cache, partial
+from itertools import pairwise
+from math import ceil
+from os import getpid
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.graph.adjacency import RowArray, Totals
+from ripplevec.graph.graph import strip_prefix
+from ripplevec.influence._kernels import draw_key
+from ripplevec.rules import _correction_kernels as kernels
+from ripplevec.rules import _kernels as step_kernels
+from ripplevec.rules._correction_kernels import SLICE_ROWS, FilterStep, RowRange
+from ripplevec.rules.anchor import MIN_SPECTRUM_RATIO, CorrectionError, sum_eigenvalues
+from ripplevec.rules.correction_workspace import Workspace
+from ripplevec.rules.kernel_state import KernelStateCache
+from ripplevec.rules.scaled_filter import ScaledFilter
+from ripplevec.rules.vector_store import VectorStore
+from ripplevec.util.parallel import for_each_block, limit_blas_to_one_thread
+from ripplevec.views.base import MIN_EIGENVALUE
+from ripplevec.views.coordinates import Coordinates
+from ripplevec.views.graph_stats import GraphStats
+from ripplevec.views.solvers import solve_projected
+from ripplevec.views.spectral import MAX_ANCHOR_PASSES, MIN_CUTOFF, REPEAT_RATIO
+
+CHUNK_ROWS = 1_024  # rows whose sums are added up separately, so that several threads can work on large batches
+SAMPLED_ROWS = 65_536  # rows from which k×k matrices are computed at least; of a larger graph, every so many slices
+PROBED_ROWS = 8_192  # rows from which the eigenvalues of the columns are estimated, about
+MAX_SPREAD = 0.02  # growth of the graph over which the cost of an anchor is spread: it must change little meanwhile
+SPREAD_VERTICES = 40_000  # at most this share of the growth between two anchors: vertices / SPREAD_VERTICES, up to 1/2
+MIN_CREDIT = 4 * SLICE_ROWS  # credit that is spent at once: a call for fewer rows would cost more than the rows
+MAX_FRESH_PASSES = 8  # filters of a correction that starts from noise or from the columns of other views
+FRESH_TOLERANCE = 5e-3  # relative change of the eigenvalue sum at which such a correction has converged
+
+STAGES = ("copy", "probe", "filter", "project", "solve", "rotate", "transform", "align", "catch_up", "announce")
+COST = {
+    "copy": 0.5,
+    "probe": 0.1,
+    "filter": 1.0,
+    "project": 2.5,
+    "rotate": 1.0,
+    "transform": 1.5,
+    "catch_up": 1.0,
+    "announce": 1.0,
+}
+"""Cost of one row in each stage, relative to one row of the filter."""
+
+_BLOCKS = {
+    **dict.fromkeys(("copy", "probe", "project", "solve", "rotate"), ("current",)),
+    "filter": ("current", "previous"),
+    "transform": ("current", "rows"),
+    **dict.fromkeys(("align", "catch_up", "announce"), ("rows",)),
+}
+"""Blocks of the workspace that each stage reads."""
+
+_NUMBERS = {
+    "seed": int, "since": int, "fresh": bool, "swapped": bool, "stage": int, "cursor": int, "passes": int,
+    "previous_sum": float, "waited": float, "sampled_active": float, "pace": float, "credit": float,
+    "paid_growth": float,
+}  # fmt: skip
+_ARRAYS = (
+    "columns", "ritz", "column_mu", "lowest", "tau", "shifts", "center", "transform", "block_totals", "grams",
+    "products",
+)  # fmt: skip
+"""Attributes that are saved."""
+
+_NO_ROWS = np.empty(0, np.int64)
+_log = logging.getLogger("ripplevec.rules")
+
+
+class Version(NamedTuple):
+    """Coordinates, and the graph statistics that selected their views."""
+
+    coordinates: Coordinates
+    stats: GraphStats
+
+    def state(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """Return both as arrays, for saving."""
+        return {f"{prefix}{name}": array for name, array in (self.coordinates.state() | self.stats.state()).items()}
+
+
+class GradualCorrection:
+    """One correction in progress: its stage, its blocks, and the sums over rows that it has read so far."""
+
+    def __init__(self, before: Version, after: Version, workspace: Workspace, seed: int, since: int) -> None:
+        self.before, self.after, self.workspace = before, after, workspace
+        self.seed, self.since = seed, since  # `since`: sequence number at which the correction began
+        self.old, self.new = old, new = before.coordinates, after.coordinates
+        dim, views = new.dim, len(new.views)
+        self.fresh = new.views != old.views  # whether the eigenvalues of the first columns are unknown
+        self.columns = self._choose_columns()
+        self.ritz = np.zeros(dim) if self.fresh else old.mu.copy()  # latest Ritz values
+        self.column_mu = self.ritz  # eigenvalues of the columns of the block
+        self.lowest = np.full(views, -1.0) if self.fresh else old.lowest.copy()
+        self.filter = ScaledFilter(new)
+        self.tau = np.zeros(views)  # in the weight unit of new edges, like all sums
+        self.shifts, self.center = np.zeros((2, dim)), np.zeros(dim)  # of the current and the previous block
+        self.block_totals: NDArray[np.float64] = np.zeros(3)  # strength, endpoints and rows with edges, of the block
+        self.grams: NDArray[np.float64] = np.zeros((3, dim, dim))  # sums of the project stage
+        self.transform: NDArray[np.float64] = np.zeros((dim, dim))  # from filtered columns to Ritz vectors, or new rows
+        self.products: NDArray[np.float64] = np.zeros((dim, dim))  # sums of the transform stage
+        self.sampled_active = 0.0  # rows with edges among those whose products were added up
+        self.passes, self.previous_sum = 0, 0.0  # completed filters, and the sum of their Ritz values
+        self.unplaced = [np.empty((0, 2), np.int64)]  # rows with edges but no vector so far, and arrival numbers
+        self.swapped = False  # whether the new rows have replaced the old ones
+        self.pace = self.credit = self.paid_growth = 0.0
+        self.waited = 0.0  # cost of the solve in progress that is already paid
+        self._solution: Future[Any] | None = None
+        self._states = KernelStateCache()
+        self._step_of_unit: tuple[float, FilterStep] | None = None  # cached
+        self.stage = self.cursor = 0
+        self.sums: list[NDArray[np.float64]] = []
+        self.chunk_sums: list[NDArray[np.float64]] = []  # of the chunk in progress
+        self._begin_stage("copy")
+
+    def _choose_columns(self) -> NDArray[np.int64]:
+        """Return the columns to begin with; −1 for noise, where the old column is empty."""
+        if self.fresh:
+            return np.concatenate([np.arange(part.stop - part.start) for part in self.new.parts])
+        return np.where(self.old.mu > MIN_EIGENVALUE, np.arange(self.new.dim), -1)
+
+    # ------------------------------------------------------------------ pace
+
+    def plan(self, rows: int, vertices: int, interval: float, overdue: float) -> None:
+        """Spread the cost over a part of the growth until the next anchor; `overdue` growth has already passed."""
+        per_row = sum(cost for stage, cost in COST.items() if stage not in ("filter", "rotate"))
+        spread = min(MAX_SPREAD, interval * min(0.5, vertices / SPREAD_VERTICES))
+        rows_on_average = rows * (1 + spread / 2)  # the graph grows in the meantime
+        cost = rows_on_average * (per_row + self.filter.degree) + 2 * self._solve_cost()
+        self.pace = cost / spread
+        self.credit, self.paid_growth = self.pace * overdue, 0.0
+
+    def earn_credit(self, growth: float) -> float:
+        """Earn credit for the growth of the graph since the last call; return what can be spent."""
+        self.credit += self.pace * max(growth - self.paid_growth, 0.0)
+        self.paid_growth = max(growth, self.paid_growth)
+        return self.credit if self.credit >= MIN_CREDIT else 0.0
+
+    @property
+    def stage_name(self) -> str:
+        """The current stage."""
+        return STAGES[self.stage]
+
+    @property
+    def finished(self) -> bool:
+        """Whether all stages are complete."""
+        return self.stage == len(STAGES)
+
+    def advance(self, store: VectorStore, credit: float, threshold: float, threads: int) -> RowArray:
+        """Compute slices worth this credit; return the rows whose served vector moved.
+
+        Raises `CorrectionError` if no usable vectors are found.
+        """
+        announced = [_NO_ROWS]
+        while credit > 0 and not self.finished:
+            if self.stage_name in ("solve", "align"):
+                credit = self._wait_for_solution(store, credit)
+            elif self.stage_name == "catch_up":
+                credit -= self._catch_up(store, credit)
+            else:
+                credit -= self._process_rows(store, credit, threshold, threads, announced)
+        self.credit = credit
+        return np.concatenate(announced)
+
+    def abandon(self) -> None:
+        """Stop the correction; its memory can be used by the next one."""
+        self.workspace.clear_marks()
+
+    def _process_rows(
+        self, store: VectorStore, credit: float, threshold: float, threads: int, announced: list[RowArray]
+    ) -> float:
+        """Process as many slices as the credit allows, on several threads; return their cost.
+
+        The sums of a chunk are added slice by slice, and then chunk by chunk, however many slices a call processes.
+        """
+        rows, cost, first = store.graph.row_count, COST[self.stage_name], self.cursor
+        slices = max(1, ceil(min(credit, 4.0 * rows) / (cost * SLICE_ROWS)))
+        last = min(rows, first + slices * SLICE_ROWS)
+        ranges = _split_at_chunks(first, last)
+        sums = [self.chunk_sums, *([np.zeros_like(array) for array in self.sums] for _ in ranges[1:])]
+        work, found = self._row_work(), [_NO_ROWS] * len(ranges)
+
+        def process(index: int, _: int) -> None:
+            found[index] = work(store, *ranges[index], sums[index], threshold)
+
+        uses_blas = self.stage_name in ("project", "rotate", "transform", "announce")
+        with limit_blas_to_one_thread() if uses_blas else nullcontext():
+            for_each_block(process, len(ranges), size=1, threads=threads)
+        with np.errstate(over="ignore", invalid="ignore"):  # checked at the end of a pass
+            for (_, end), self.chunk_sums in zip(ranges, sums, strict=True):
+                if end % CHUNK_ROWS == 0 or end == rows:
+                    self._close_chunk()
+        if self.stage_name == "announce":
+            announced += found
+        elif self.stage_name == "transform":
+            self.unplaced += [np.stack([part, store.graph.arrival[part]], axis=1) for part in found if part.size]
+        self.cursor = last
+        if last == rows:
+            self._finish_pass()
+        return (last - first) * cost
+
+    def _row_work(self) -> Callable[..., RowArray]:
+        """Return the method that processes rows in the current stage."""
+        return {
+            "copy": self._copy_rows,
+            "probe": self._probe_rows,
+            "filter": self._filter_rows,
+            "project": self._project_rows,
+            "rotate": self._rotate_rows,
+            "transform": self._write_new_rows,
+            "announce": self._announce_rows,
+        }[self.stage_name]
+
+    def _finish_pass(self) -> None:
+        """Continue after the last row of a stage."""
+        {
+            "copy": self._finish_copy,
+            "probe": self._finish_probe,
+            "filter": self._finish_filter_step,
+            "project": self._finish_project,
+            "rotate": self._finish_rotate,
+            "transform": self._finish_transform,
+            "announce": self._finish_announce,
+        }[self.stage_name]()
+
+    def _begin_stage(self, name: str) -> None:
+        """Begin a stage, with the sums that it adds up at zero."""
+        self.stage, self.cursor, dim = STAGES.index(name), 0, self.new.dim
+        self._step_of_unit = None
+        self.sums = [np.zeros(shape) for shape in _sum_shapes(name, dim, len(self.new.views))]
+        self.chunk_sums = [np.zeros_like(array) for array in self.sums]
+
+    def _close_chunk(self) -> None:
+        """Add the sums of a chunk to those of all rows."""
+        for total, part in zip(self.sums, self.chunk_sums, strict=True):
+            if self.stage_name == "transform" and total is self.sums[1]:
+                np.maximum(total, part, out=total)  # lengths of the longest rows
+            else:
+                total += part
+        self.chunk_sums = [np.zeros_like(array) for array in self.sums]
+
+    # ------------------------------------------------------------------ copy and filter
+
+    def _copy_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
+        graph, rows = store.graph, RowRange(first, last, 1 / store.graph.adjacency.weight_scale.unit)
+        key, block = draw_key(self.seed, self.since, 0), self.workspace.current.array
+        links, vectors = graph.adjacency.links, store.kernel_array
+        kernels.copy_rows(links, graph.arrival, vectors, self.columns, key, rows, block, *sums)
+        return _NO_ROWS
+
+    def _finish_copy(self) -> None:
+        strength, endpoints, active = self.sums[1]
+        totals = Totals(int(endpoints), float(strength), int(active))
+        self.tau = np.array([view.regularization(totals) for view in self.new.views])
+        self._complete_block()
+        self._begin_stage("probe")
+
+    def _probe_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
+        """Add up (d+τ) · x · W x and (d+τ) · x² of some rows: their ratio is the Rayleigh quotient of a column."""
+        for _, *products in self._project_slices(store, _sample_slices(store, first, last, PROBED_ROWS), last):
+            shifted, weighted, applied = products
+            sums[0] += np.einsum("ij,ij->j", shifted, applied), np.einsum("ij,ij->j", shifted, weighted)
+        return _NO_ROWS
+
+    def _finish_probe(self) -> None:
+        applied, squares = self.sums[0]
+        if not self.fresh:
+            quotients = applied / np.maximum(squares, 1e-300)
+            # Never above the last Ritz values: the filter would damp columns whose eigenvalue has not changed.
+            self.column_mu = np.where(self.columns < 0, 0.0, np.minimum(quotients, self.ritz))
+        self._begin_filter()
+
+    def _begin_filter(self) -> None:
+        self.filter.begin(self.column_mu, self.lowest, known=not self.fresh or self.passes > 0)
+        self._begin_stage("filter")
+
+    def _complete_block(self) -> None:
+        """Compute the shift that deflates the current block, and its center, from the sums over its rows."""
+        (weighted, plain), (strength, _, active) = self.sums
+        tau = self.filter.per_column(self.tau)
+        shift = (weighted + tau * plain) / np.maximum(strength + tau * active, 1e-300)
+        self.shifts, self.center = np.stack([shift, self.shifts[0]]), (weighted - shift * strength) / max(active, 1.0)
+        self.block_totals = self.sums[1]
+
+    def _filter_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
+        graph, unit = store.graph, store.graph.adjacency.weight_scale.unit
+        current, target = self.workspace.current.array, self.workspace.previous.array
+        step, rows = self._kernel_step(unit), RowRange(first, last, 1 / unit)
+        kernels.filter_rows(graph.adjacency.links, graph.arrival, step, rows, current, target, *sums)
+        return _NO_ROWS
+
+    def _finish_filter_step(self) -> None:
+        self.workspace.swap_blocks()
+        if not np.isfinite(self.sums[0]).all():  # τ became far too small: edges with huge weights have arrived
+            self._start_from_noise()
+            return
+        self._complete_block()
+        if self.filter.in_last_step:
+            self._begin_stage("project")
+        else:
+            self.filter.begin_next()
+            self._begin_stage("filter")
+
+    def _kernel_step(self, unit: float) -> FilterStep:
+        """Return the coefficients of the step in progress; `unit` is the stored value of a new weight of one."""
+        if self._step_of_unit is not None and self._step_of_unit[0] == unit:
+            return self._step_of_unit[1]
+        f1, f2 = (self.filter.per_column(factor) for factor in self.filter.factors.T[1:])
+        per_column = np.stack([self.shifts[0], self.center * unit, f1 * self.shifts[0] + f2 * self.shifts[1]])
+        per_view = np.column_stack([self.tau * unit, self.filter.factors])
+        step = FilterStep(self.new.scaling.bounds, per_view, per_column.astype(np.float32))
+        self._step_of_unit = unit, step
+        return step
+
+    # ------------------------------------------------------------------ Rayleigh–Ritz
+
+    def _project_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
+        degree = store.graph.adjacency.links.degree
+        for where, *products in self._project_slices(store, _sample_slices(store, first, last, SAMPLED_ROWS), last):
+            # In double precision: after the filter, columns differ only in a small part of their length.
+            shifted, weighted, applied = (product.astype(np.float64) for product in products)
+            for part in self.new.parts:
+                for total, other in zip(sums[0], (weighted, applied, shifted), strict=True):
+                    total[part, part] += shifted[:, part].T @ other[:, part]
+            sums[1] += np.count_nonzero(degree[where])
+        return _NO_ROWS
+
+    def _project_slices(self, store: VectorStore, slices: range, last: int) -> Iterator[tuple[Any, ...]]:
+        """Yield, slice by slice, its rows, and of these x, (d+τ) · x and (d+τ) · W x."""
+        graph, unit = store.graph, store.graph.adjacency.weight_scale.unit
+        step, block = self._kernel_step(unit), self.workspace.current.array
+        shifted, weighted, applied = np.empty((3, SLICE_ROWS, self.new.dim), np.float32)
+        for begin in slices:
+            rows = RowRange(begin, min(begin + SLICE_ROWS, last), 1 / unit)
+            kernels.project_rows(graph.adjacency.links, graph.arrival, step, rows, block, shifted, weighted, applied)
+            size = rows.last - begin
+            yield slice(begin, rows.last), shifted[:size], weighted[:size], applied[:size]
+
+    def _finish_project(self) -> None:
+        self.grams, self.sampled_active = self.sums[0].copy(), float(self.sums[1][0])
+        self._begin_stage("solve")
+        self._solution = self._submit_solve()
+
+    def _submit_solve(self) -> Future[Any]:
+        mean_degree = self.block_totals[1] / max(self.block_totals[2], 1.0)
+        return _solver().submit(partial(_solve_views, self.new, self.grams, mean_degree, self.sampled_active))
+
+    def _wait_for_solution(self, store: VectorStore, credit: float) -> float:
+        """Pay for a solve on another thread; take its result over once it is paid. Return the credit that is left."""
+        self.waited += credit
+        if self.waited < self._solve_cost():
+            return 0.0
+        submit = self._submit_solve if self.stage_name == "solve" else self._submit_alignment
+        solution = (self._solution or submit()).result()  # not submitted yet if the model was just loaded
+        credit, self.waited, self._solution = self.waited - self._solve_cost(), 0.0, None
+        if self.stage_name == "solve":
+            self._finish_solve(*solution)
+        else:
+            self._finish_align(solution)
+        return credit
+
+    def _solve_cost(self) -> float:
+        return self.new.dim**3 / 100  # several times as long as the other thread needs
+
+    def _finish_solve(
+        self, ritz: NDArray[np.float64], transform: NDArray[np.float64], lengths: NDArray[np.float64]
+    ) -> None:
+        """Accept the Ritz vectors, filter once more, or start again from noise if they lost much of the spectrum."""
+        usable = np.isfinite(ritz).all() and np.isfinite(transform).all() and self._preserves_spectrum(ritz)
+        if not usable:
+            self._start_from_noise()
+            return
+        self.passes += 1
+        converged = self._has_converged(ritz)
+        self.ritz, self.previous_sum = ritz, float(ritz.sum())
+        smallest = [ritz[part].min(initial=0.0) for part in self.new.parts]
+        self.lowest = np.maximum(np.minimum(self.lowest, smallest), -1.0)
+        self.transform = transform * lengths if converged else transform
+        if converged:
+            self._complete_coordinates()
+        self._begin_stage("transform" if converged else "rotate")
+
+    def _preserves_spectrum(self, ritz: NDArray[np.float64]) -> bool:
+        """Return whether each view captures about as much of the spectrum as before, like `preserves_spectrum`."""
+        if self.fresh:
+            return sum_eigenvalues(ritz) > 0 or sum_eigenvalues(self.old.mu) == 0
+        return all(
+            sum_eigenvalues(ritz[part]) >= MIN_SPECTRUM_RATIO * sum_eigenvalues(self.old.mu[part])
+            for part in self.new.parts
+        )
+
+    def _has_converged(self, ritz: NDArray[np.float64]) -> bool:
+        if self.fresh:
+            change = abs(float(ritz.sum()) - self.previous_sum)
+            return self.passes >= MAX_FRESH_PASSES or change < FRESH_TOLERANCE * abs(float(ritz.sum()))
+        smallest, cutoff = np.array([ritz[part].min(initial=1.0) for part in self.new.parts]), self.filter.cutoff
+        strong_enough = (cutoff <= MIN_CUTOFF) | (smallest >= REPEAT_RATIO * cutoff)
+        return bool(strong_enough.all()) or self.passes >= MAX_ANCHOR_PASSES
+
+    def _start_from_noise(self) -> None:
+        if self.fresh:
+            self._refuse()
+        _log.info("anchor result unusable, solving from scratch: sequence=%d", self.since)
+        self.fresh, self.passes, self.columns = True, 0, np.full(self.new.dim, -1)
+        self.ritz = self.column_mu = np.zeros(self.new.dim)
+        self._begin_stage("copy")
+
+    def _refuse(self) -> None:
+        raise CorrectionError(f"anchor that began after batch {self.since}: no usable vectors found; they are kept")
+
+    def _rotate_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
+        """Replace rows of the block by Ritz vectors."""
+        links, unit = store.graph.adjacency.links, store.graph.adjacency.weight_scale.unit
+        for begin in range(first, last, SLICE_ROWS):
+            where = slice(begin, min(begin + SLICE_ROWS, last))
+            rows = self.workspace.current.array[where] = self._transform_rows(store, where)
+            active, strength = links.degree[where] > 0, links.strength[where] / unit
+            sums[0] += np.stack([strength @ rows.astype(np.float64), rows.sum(axis=0, dtype=np.float64)])
+            sums[1] += [strength[active].sum(), links.degree[where].sum(), active.sum()]
+        return _NO_ROWS
+
+    def _finish_rotate(self) -> None:
+        self.column_mu = self.ritz
+        self._complete_block()
+        self._begin_filter()
+
+    # ------------------------------------------------------------------ new rows and their alignment
+
+    def _complete_coordinates(self) -> None:
+        """Set the new coordinates, except for the rotation of served vectors and the lengths of rows."""
+        self.new.mu[:], self.new.tau[:], self.new.lowest[:] = self.ritz, self.tau, self.lowest
+        self.new.center[:] = self.center @ self.transform
+        self.new.ready = True
+
+    def _transform_rows(self, store: VectorStore, where: slice | RowArray) -> NDArray[np.float32]:
+        """Return rows of the block, deflated and transformed."""
+        shifted = self.workspace.current.array[where] - self.shifts[0].astype(np.float32)
+        shifted[store.graph.adjacency.links.degree[where] == 0] = 0
+        matrix = self.transform.astype(np.float32)
+        return np.concatenate([shifted[:, part] @ matrix[part, part] for part in self.new.parts], axis=1)
+
+    def _write_new_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
+        """Write new rows, add up the products of the sampled ones with served vectors; return unplaced rows."""
+        sampled = _sample_slices(store, first, last, SAMPLED_ROWS)
+        for begin in range(first, last, SLICE_ROWS):
+            where = slice(begin, min(begin + SLICE_ROWS, last))
+            rows = self._transform_rows(store, where)
+            self.workspace.rows.array[where] = rows
+            squares = [np.square(rows[:, part]).sum(axis=1).max(initial=0.0) for part in self.new.parts]
+            np.maximum(sums[1], np.sqrt(squares), out=sums[1])
+            if begin in sampled:
+                sums[0] += self.new.scale_rows(rows).T @ self.old.to_served(store.vectors[where])
+        links, placed = store.graph.adjacency.links, store.placed
+        return first + np.flatnonzero((links.degree[first:last] > 0) & (placed[first:last] == 0))
+
+    def _finish_transform(self) -> None:
+        self.products, self.new.longest[:] = self.sums[0].copy(), self.sums[1]
+        self._begin_stage("align")
+        self._solution = self._submit_alignment()
+
+    def _submit_alignment(self) -> Future[Any]:
+        return _solver().submit(partial(_solve_rotation, self.products))
+
+    def _finish_align(self, rotation: NDArray[np.float64] | None) -> None:
+        if rotation is None or not np.isfinite(self.new.longest).all():
+            self._refuse()
+        self.new.set_rotation(rotation)
+        self._begin_stage("catch_up")
+
+    # ------------------------------------------------------------------ batches in the meantime
+
+    def record_batch(self, store: VectorStore, moved: RowArray, first_new: int) -> None:
+        """Follow a batch that has moved these rows: remember those that the blocks do not have as they are now.
+
+        A new vertex has a zero row in the blocks. A row computed from its neighbors there would be wrong: the filter
+        makes columns nearly dependent, and a local step would divide each of them by the eigenvalue of another.
+        """
+        workspace = self.workspace
+        workspace.grow(store.graph.adjacency.capacity)
+        if self.swapped:
+            self.serve_new(moved)
+            return
+        new = moved[store.graph.arrival[moved] >= first_new]
+        if new.size:
+            workspace.clear_rows(new)
+        if self.stage_name in ("align", "catch_up"):
+            in_order = new[np.argsort(store.graph.arrival[new], kind="stable")]
+            rows = store.as_kernel_array(workspace.rows.array)
+            step_kernels.admit(self._states.get(store, self.new, rows), in_order)
+        filtered = self.stage > STAGES.index("filter") or (self.stage_name == "filter" and self.filter.in_last_step)
+        workspace.append(moved if filtered else new)
+
+    def clear_rows(self, rows: RowArray) -> None:
+        """Forget rows whose vertices were removed."""
+        self.workspace.grow(int(rows.max(initial=-1)) + 1)
+        self.workspace.clear_rows(rows)
+
+    def _catch_up(self, store: VectorStore, credit: float) -> float:
+        """Refresh queued rows in the new coordinates; when none is left, replace all rows. Return the cost."""
+        if not self.workspace.queued.size:
+            self._swap(store)
+            return 0.0
+        rows = self.workspace.take(max(1, ceil(min(credit, 1e9) / SLICE_ROWS)) * SLICE_ROWS)
+        placed, block = store.placed[rows] == 1, self.workspace.rows.array
+        if not placed.all():
+            block[rows[~placed & (store.graph.adjacency.links.degree[rows] == 0)]] = 0
+        state, key = self._states.get(store, self.new, store.as_kernel_array(block)), draw_key(self.seed, self.since, 1)
+        for first in range(0, rows.size, SLICE_ROWS):
+            part = slice(first, first + SLICE_ROWS)
+            step_kernels.refresh(state, rows[part][placed[part]], kernels.MAX_NEIGHBORS, key)
+        return float(rows.size)
+
+    def _swap(self, store: VectorStore) -> None:
+        """Replace all rows of the store; the old ones are served until they are announced."""
+        rows, arrival = np.concatenate(self.unplaced).T
+        degree = store.graph.adjacency.links.degree
+        store.placed[rows[(store.graph.arrival[rows] == arrival) & (degree[rows] > 0)]] = 1
+        self.workspace.exchange_rows(store)
+        self.workspace.clear_queue()
+        self.swapped = True
+        self._begin_stage("announce")
+
+    # ------------------------------------------------------------------ served vectors after the swap
+
+    def serves_old(self, rows: RowArray) -> NDArray[np.bool_]:
+        """Return which rows are still served as they were before the correction."""
+        return (rows >= self.cursor) & (self.workspace.marked.array[rows] == 0)
+
+    def serve_new(self, rows: RowArray) -> None:
+        """Serve these rows from the new ones from now on: a batch reports their vectors."""
+        self.workspace.marked.array[rows] = 1
+
+    def read_old(self, rows: RowArray) -> NDArray[np.float32]:
+        """Return the served vectors of rows before the correction."""
+        return self.old.to_served(self.workspace.rows.array[rows])
+
+    def _announce_rows(self, store: VectorStore, first: int, last: int, _: list[Any], threshold: float) -> RowArray:
+        """Return the rows whose served vector moves by more than the threshold."""
+        where = slice(first, last)
+        distance = self.new.to_served(store.vectors[where]) - self.old.to_served(self.workspace.rows.array[where])
+        far = np.einsum("ij,ij->i", distance, distance) > threshold**2
+        far &= (self.workspace.marked.array[where] == 0) & (store.graph.arrival[where] >= 0)
+        return first + np.flatnonzero(far)
+
+    def _finish_announce(self) -> None:
+        self.workspace.clear_marks()
+        self.stage = len(STAGES)
+
+    # ------------------------------------------------------------------ saved state
+
+    def progress(self) -> NDArray[np.float64]:
+        """Return numbers that differ between two corrections that have not computed the same."""
+        position = [self.since, self.stage, self.cursor, self.passes, self.filter.step, self.workspace.queued.size]
+        sums = [float(array.sum()) for array in (*self.sums, *self.chunk_sums, self.shifts, self.center, self.ritz)]
+        return np.array([*position, self.credit, self.paid_growth, *sums])
+
+    def state(self, store: VectorStore) -> dict[str, NDArray[Any]]:
+        """Return a copy of the correction as arrays, for saving."""
+        rows, workspace = store.graph.row_count, self.workspace
+        workspace.grow(rows)
+        return {
+            **{name: np.array(getattr(self, name)) for name in (*_NUMBERS, *_ARRAYS)},
+            **{f"sums{index}": array.copy() for index, array in enumerate((*self.sums, *self.chunk_sums))},
+            **{f"filter_{name}": array for name, array in self.filter.state().items()},
+            **{f"block_{name}": getattr(workspace, name).array[:rows].copy() for name in _BLOCKS[self.stage_name]},
+            **self.before.state("old_"),
+            **self.after.state("new_"),
+            "marked": workspace.marked.array[:rows].copy(),
+            "queue": workspace.queued.copy(),
+            "unplaced": np.concatenate(self.unplaced),
+        }
+
+    @classmethod
+    def from_state(
+        cls, state: dict[str, NDArray[Any]], before: Version, after: Version, workspace: Workspace, store: VectorStore
+    ) -> GradualCorrection:
+        """Restore a correction from the arrays of `state`."""
+        correction = cls(before, after, workspace, 0, 0)
+        for name, kind in _NUMBERS.items():
+            setattr(correction, name, kind(state[name]))
+        for name in _ARRAYS:
+            setattr(correction, name, state[name])
+        correction.filter.restore(strip_prefix("filter_", state))
+        cursor = correction.cursor
+        correction._begin_stage(correction.stage_name)
+        correction.cursor, count = cursor, len(correction.sums)
+        correction.sums = [state[f"sums{index}"] for index in range(count)]
+        correction.chunk_sums = [state[f"sums{index}"] for index in range(count, 2 * count)]
+        workspace.grow(store.graph.adjacency.capacity)
+        rows = store.graph.row_count
+        for name in _BLOCKS[correction.stage_name]:
+            getattr(workspace, name).array[:rows] = state[f"block_{name}"]
+        workspace.restore_queue(state["queue"], state["marked"])
+        correction.unplaced = [state["unplaced"]]
+        return correction
+
+
+def describe_saved_arrays(stage: str, rows: int, dim: int, views: int) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    """Return type and shape of the arrays of finite numbers in a saved correction, by name."""
+    shapes: dict[str, tuple[int, ...]] = {
+        **dict.fromkeys(("ritz", "column_mu", "center"), (dim,)),
+        **dict.fromkeys(("lowest", "tau", "filter_cutoff", "filter_half", "filter_middle"), (views,)),
+        **dict.fromkeys(("filter_first_sigma", "filter_sigma"), (views,)),
+        **dict.fromkeys(("transform", "products"), (dim, dim)),
+        "filter_factors": (views, 3),
+        "shifts": (2, dim),
+        "block_totals": (3,),
+        "grams": (3, dim, dim),
+    }
+    sums = _sum_shapes(stage, dim, views)
+    shapes |= {f"sums{index}": shape for index, shape in enumerate((*sums, *sums))}
+    floats: dict[str, tuple[Any, tuple[int, ...]]] = {name: (np.float64, shape) for name, shape in shapes.items()}
+    return floats | {f"block_{name}": (np.float32, (rows, dim)) for name in _BLOCKS[stage] if name != "rows"}
+
+
+def _sum_shapes(stage: str, dim: int, views: int) -> list[tuple[int, ...]]:
+    """Return the shapes of the sums over rows that a stage adds up."""
+    shapes: dict[str, list[tuple[int, ...]]] = {
+        "project": [(3, dim, dim), (1,)],
+        "transform": [(dim, dim), (views,)],
+    }
+    return shapes.get(stage, [(2, dim), (3,)])
+
+
+def _split_at_chunks(first: int, last: int) -> list[tuple[int, int]]:
+    """Split a range of rows where chunks end."""
+    return list(pairwise([first, *range((first // CHUNK_ROWS + 1) * CHUNK_ROWS, last, CHUNK_ROWS), last]))
+
+
+def _sample_slices(store: VectorStore, first: int, last: int, sample: int) -> range:
+    """Return the first rows of some slices between first and last, so that all rows have about `sample` of them."""
+    step = SLICE_ROWS * max(1, store.graph.row_count // sample)
+    return range(ceil(first / step) * step, last, step)
+
+
+def _solve_views(
+    coordinates: Coordinates, grams: NDArray[np.float64], mean_degree: float, active: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Solve the Rayleigh–Ritz problem of every view, given Σ (d+τ) x xᵀ, Σ (d+τ) x (Wx)ᵀ and Σ x xᵀ over rows.
+
+    Returns Ritz values, the block-diagonal matrix that turns columns into Ritz vectors of length one, and the lengths
+    that new columns get. The mean squared length of rows is then one.
+    """
+    dim = coordinates.dim
+    ritz, transform, lengths = np.zeros(dim), np.zeros((dim, dim)), np.zeros(dim)
+    if not np.isfinite(grams).all():
+        return np.full(dim, np.nan), transform, lengths
+    with limit_blas_to_one_thread():
+        for view, part in zip(coordinates.views, coordinates.parts, strict=True):
+            gram, projected, plain = (matrix[part, part] for matrix in grams)
+            ritz[part], columns = solve_projected(gram, projected)
+            transform[part, part] = columns
+            relative = view.column_lengths(ritz[part], mean_degree)
+            squares = np.maximum((columns * (plain @ columns)).sum(axis=0), 0.0)
+            lengths[part] = relative * np.sqrt(active / max(float((squares * relative**2).sum()), 1e-300))
+    return ritz, transform, lengths
+
+
+def _solve_rotation(products: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return the orthogonal Procrustes solution for Σ newᵀ old; None if it is not finite."""
+    if not np.isfinite(products).all():
+        return None
+    with limit_blas_to_one_thread():
+        left, _, right = np.linalg.svd(products)
+        return np.asarray(left @ right)
+
+
+def _solver() -> ThreadPoolExecutor:
+    return _solver_of_process(getpid())
+
+
+@cache
+def _solver_of_process(process: int) -> ThreadPoolExecutor:
+    """Return the thread that solves k×k problems; a forked child does not inherit the threads of its parent."""
+    return ThreadPoolExecutor(1, thread_name_prefix="ripplevec-solve")

@@ -1,0 +1,234 @@
+"""Kernels of gradual corrections against plain NumPy in double precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ripplevec import Batch, Embedder
+from ripplevec.engine.engine import Engine
+from ripplevec.rules import _correction_kernels as kernels
+from ripplevec.rules._correction_kernels import MAX_ENTRY, MAX_NEIGHBORS, SLICE_ROWS, FilterStep, RowRange
+from ripplevec.rules.vector_store import VectorStore
+
+DIM = 5
+BOUNDS = [np.array([0, DIM]), np.array([0, 2, DIM])]  # one view, two views
+RANGES = [(0, 200), (0, SLICE_ROWS), (70, 150), (199, 200)]
+
+
+def make_engine(edges: int = 500, **parameters: Any) -> Engine:
+    """Return a graph with 200 vertices and weighted edges, some without edges; nothing is embedded."""
+    rng, model = np.random.default_rng(edges), Embedder(dim=DIM, start_size=10**6, **parameters)
+    model.partial_fit(Batch.vertices(range(200)))
+    ends = rng.integers(0, 180, (edges, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    time = np.linspace(0, 9, len(ends)) if parameters.get("half_life") else None
+    model.partial_fit(Batch.of(*ends.T, 2.0 ** rng.integers(-3, 4, len(ends)), time=time))
+    assert (model.engine.graph.adjacency.links.degree[:200] == 0).sum() >= 20
+    return model.engine
+
+
+def adjacency_matrix(engine: Engine) -> NDArray[np.float64]:
+    links, rows = engine.graph.adjacency.links, engine.graph.row_count
+    matrix = np.zeros((rows, rows))
+    for row in range(rows):
+        slots = slice(links.begin[row], links.begin[row] + links.degree[row])
+        matrix[row, links.neighbor[slots]] = links.weight[slots]
+    return matrix
+
+
+def make_step(bounds: NDArray[np.int64], seed: int = 0) -> FilterStep:
+    rng, views = np.random.default_rng(seed), len(bounds) - 1
+    per_view = np.column_stack([rng.uniform(0.5, 3, views), rng.standard_normal((views, 3))])
+    return FilterStep(bounds, per_view, rng.standard_normal((3, DIM)).astype(np.float32))
+
+
+def random_block(seed: int, rows: int = 200) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).standard_normal((rows, DIM)).astype(np.float32)
+
+
+def expected_sums(engine: Engine, block: NDArray[Any], rows: RowRange) -> tuple[NDArray[np.float64], list[float]]:
+    links, part = engine.graph.adjacency.links, slice(rows.first, rows.last)
+    active = links.degree[part] > 0
+    values, strength = block[part][active].astype(np.float64), links.strength[part][active] * rows.per_unit
+    totals = [strength.sum(), links.degree[part].sum(), active.sum()]
+    return np.stack([strength @ values, values.sum(axis=0)]), totals
+
+
+@pytest.mark.parametrize("parameters", [{}, {"half_life": 2.0}, {"directed": True}])
+@pytest.mark.parametrize("bounds", BOUNDS, ids=len)
+@pytest.mark.parametrize("part", RANGES)
+def test_filter_rows_equals_dense_recurrence(
+    parameters: dict[str, Any], bounds: NDArray[np.int64], part: tuple[int, int]
+) -> None:
+    engine, step = make_engine(**parameters), make_step(bounds)
+    unit, links = engine.graph.adjacency.weight_scale.unit, engine.graph.adjacency.links
+    assert (unit != 1) == ("half_life" in parameters)
+    current, target, rows = random_block(1), random_block(2), RowRange(*part, 1 / unit)
+    before, sums, totals = target.copy(), np.zeros((2, DIM)), np.zeros(3)
+    kernels.filter_rows(links, engine.graph.arrival, step, rows, current, target, sums, totals)
+
+    shift, center, constant = step.per_column.astype(np.float64)
+    applied = adjacency_matrix(engine) @ current.astype(np.float64) - np.outer(links.strength[:200], shift) - center
+    tau, f0, f1, f2 = (np.repeat(column, np.diff(bounds)) for column in step.per_view.T)
+    expected = f0 * applied / (links.strength[:200, None] + tau) + f1 * current + f2 * before - constant
+    expected[links.degree[:200] == 0] = 0
+    inside = slice(*part)
+    np.testing.assert_allclose(target[inside], expected[inside], rtol=1e-4, atol=1e-4)
+    outside = np.delete(np.arange(200), np.arange(*part))
+    np.testing.assert_array_equal(target[outside], before[outside])
+    expected_weighted, expected_totals = expected_sums(engine, target, rows)
+    np.testing.assert_allclose(sums, expected_weighted, rtol=1e-4, atol=1e-2)
+    np.testing.assert_allclose(totals, expected_totals, rtol=1e-6)
+
+
+def test_filter_rows_first_step_ignores_the_target() -> None:
+    """The memory of an earlier correction may contain anything: its factor is zero."""
+    engine, bounds = make_engine(), BOUNDS[1]
+    step = make_step(bounds)
+    step.per_view[:, 3] = 0
+    results = []
+    for content in (0.0, np.nan, np.inf):
+        target = np.full((200, DIM), content, np.float32)
+        kernels.filter_rows(
+            engine.graph.adjacency.links,
+            engine.graph.arrival,
+            step,
+            RowRange(0, 200, 1.0),
+            random_block(1),
+            target,
+            np.zeros((2, DIM)),
+            np.zeros(3),
+        )
+        results.append(target)
+    assert np.isfinite(results[0]).all()
+    np.testing.assert_array_equal(results[1], results[0])
+    np.testing.assert_array_equal(results[2], results[0])
+
+
+@pytest.mark.parametrize("bounds", BOUNDS, ids=len)
+@pytest.mark.parametrize("part", [(0, SLICE_ROWS), (70, 100), (192, 200)])
+@pytest.mark.parametrize("parameters", [{}, {"half_life": 2.0}])
+def test_project_rows_equals_dense_products(
+    bounds: NDArray[np.int64], part: tuple[int, int], parameters: dict[str, Any]
+) -> None:
+    engine, step, block = make_engine(**parameters), make_step(bounds), random_block(1)
+    links, per_unit = engine.graph.adjacency.links, 1 / engine.graph.adjacency.weight_scale.unit
+    shifted, weighted, applied = np.full((3, SLICE_ROWS, DIM), 7, np.float32)
+    rows = RowRange(*part, per_unit)
+    kernels.project_rows(links, engine.graph.arrival, step, rows, block, shifted, weighted, applied)
+
+    shift, center, _ = step.per_column.astype(np.float64)
+    tau = np.repeat(step.per_view[:, 0], np.diff(bounds))
+    degree, strength, count = links.degree[:200], links.strength[:200, None], part[1] - part[0]
+    x = block - shift
+    expected = (
+        x,
+        (strength + tau) * per_unit * x,
+        (adjacency_matrix(engine) @ block - strength * shift - center) * per_unit,
+    )
+    for found, dense in zip((shifted, weighted, applied), expected, strict=True):
+        dense[degree == 0] = 0
+        np.testing.assert_allclose(found[:count], dense[slice(*part)], rtol=1e-4, atol=1e-4)
+        assert (found[count:] == 7).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("part", RANGES)
+def test_copy_rows_copies_columns_and_fills_the_others_with_noise(dtype: Any, part: tuple[int, int]) -> None:
+    engine, columns = make_engine(), np.array([1, -1, 0, 4, -1])
+    links, rows = engine.graph.adjacency.links, RowRange(*part, 0.25)
+    vectors, block = random_block(3).astype(dtype), np.full((200, DIM), 9, np.float32)
+    sums, totals = np.zeros((2, DIM)), np.zeros(3)
+    kernel_rows = VectorStore.as_kernel_array(vectors)
+    kernels.copy_rows(links, engine.graph.arrival, kernel_rows, columns, 5, rows, block, sums, totals)
+    copied, inside = block[slice(*part)], slice(*part)
+    active = links.degree[inside] > 0
+    np.testing.assert_array_equal(copied[active][:, [0, 2, 3]], vectors[inside][active][:, [1, 0, 4]])
+    assert (np.abs(copied[active][:, [1, 4]]) <= 1).all()
+    assert not copied[~active].any()
+    assert (np.delete(block, np.arange(*part), axis=0) == 9).all()
+    expected, expected_totals = expected_sums(engine, block, rows)
+    np.testing.assert_allclose(sums, expected, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(totals, expected_totals, rtol=1e-6)
+
+
+def test_copy_rows_noise_depends_on_arrival_number_key_and_column() -> None:
+    engine, vectors, blocks = make_engine(), random_block(3), []
+    links, arrival = engine.graph.adjacency.links, engine.graph.arrival[:200].copy()
+    for key, numbers in ((5, arrival), (5, arrival[::-1].copy()), (6, arrival)):
+        block = np.zeros((200, DIM), np.float32)
+        kernels.copy_rows(
+            links,
+            numbers,
+            vectors,
+            np.full(DIM, -1),
+            key,
+            RowRange(0, 200, 1.0),
+            block,
+            np.zeros((2, DIM)),
+            np.zeros(3),
+        )
+        blocks.append(block)
+    active = links.degree[:200] > 0
+    both = active & active[::-1]
+    np.testing.assert_array_equal(blocks[1][::-1][both], blocks[0][both])
+    assert (blocks[2][active] != blocks[0][active]).mean() > 0.99
+    assert np.unique(blocks[0][active]).size > 0.99 * DIM * active.sum()
+    assert abs(blocks[0][active].mean()) < 0.1
+    assert blocks[0][active].std() == pytest.approx(np.sqrt(1 / 3), abs=0.05)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 2 * MAX_ENTRY])
+def test_copy_rows_zeroes_unusable_rows(bad: float) -> None:
+    engine, vectors, block = make_engine(), random_block(3), np.empty((200, DIM), np.float32)
+    row = int(np.flatnonzero(engine.graph.adjacency.links.degree[:200])[0])
+    vectors[row, 2] = bad
+    sums, totals = np.zeros((2, DIM)), np.zeros(3)
+    rows = RowRange(0, 200, 1.0)
+    links, arrival = engine.graph.adjacency.links, engine.graph.arrival
+    kernels.copy_rows(links, arrival, vectors, np.arange(DIM), 0, rows, block, sums, totals)
+    assert not block[row].any()
+    assert np.isfinite(block).all()
+    np.testing.assert_allclose(sums, expected_sums(engine, block, rows)[0], rtol=1e-4, atol=1e-3)
+
+
+def test_filter_rows_of_a_hub_reads_an_unbiased_sample() -> None:
+    """Of more than `MAX_NEIGHBORS` neighbors a sample is read, and scaled up to the strength of the row."""
+    leaves = MAX_NEIGHBORS + 4_000
+    model = Embedder(dim=DIM, start_size=10**9)
+    model.partial_fit(Batch.of(np.zeros(leaves, int), np.arange(1, leaves + 1)))
+    engine = model.engine
+    links, hub = engine.graph.adjacency.links, engine.find_row(0)
+    assert links.degree[hub] == leaves
+    bounds = np.array([0, DIM])
+    step = FilterStep(bounds, np.array([[1.0, 1.0, 0.0, 0.0]]), np.zeros((3, DIM), np.float32))
+    rows = engine.graph.row_count
+    for offset in (0.0, 3.0):
+        current, target = random_block(4, rows) + np.float32(offset), np.zeros((rows, DIM), np.float32)
+        sums, totals = np.zeros((2, DIM)), np.zeros(3)
+        arguments = RowRange(hub, hub + 1, 1.0), current, target, sums, totals
+        kernels.filter_rows(links, engine.graph.arrival, step, *arguments)
+        exact = np.delete(current, hub, axis=0).mean(axis=0)
+        np.testing.assert_allclose(target[hub], exact, atol=6 / np.sqrt(MAX_NEIGHBORS))
+        assert (np.abs(target[hub] - exact) > 1e-6).any()  # a sample, not the sum
+        again = np.zeros_like(target)
+        kernels.filter_rows(links, engine.graph.arrival, step, arguments[0], current, again, sums, totals)
+        np.testing.assert_array_equal(again, target)
+
+
+def test_append_unmarked_appends_each_row_once() -> None:
+    rng = np.random.default_rng(0)
+    marked, queue, expected = np.zeros(50, np.uint8), np.full(60, -1), list[int]()
+    marked[[3, 4]] = 1
+    length = 0
+    for _ in range(20):
+        rows = rng.integers(0, 50, 6)
+        length = kernels.append_unmarked(rows, marked, queue, length)
+        expected += [row for row in dict.fromkeys(rows.tolist()) if row not in expected and row not in (3, 4)]
+        assert queue[:length].tolist() == expected
+    assert (queue[length:] == -1).all()
+    assert set(np.flatnonzero(marked)) == {*expected, 3, 4}

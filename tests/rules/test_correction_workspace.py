@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ripplevec import Embedder
+from ripplevec.rules.correction_workspace import Workspace
+from ripplevec.rules.vector_store import VectorStore
+
+
+def make_store(**parameters: Any) -> VectorStore:
+    return Embedder(dim=4, anchor_growth=0, **parameters).fit([(i, (i + 1) % 9) for i in range(9)]).engine.store
+
+
+def make_workspace(store: VectorStore) -> Workspace:
+    workspace = Workspace(store)
+    workspace.grow(store.graph.adjacency.capacity)
+    return workspace
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16"])
+@pytest.mark.parametrize("in_files", [False, True])
+def test_workspace_exchange_rows_gives_the_new_rows_to_the_store(storage: str, in_files: bool, tmp_path: Any) -> None:
+    store = make_store(storage=storage, storage_dir=tmp_path if in_files else None)
+    workspace, before = make_workspace(store), store.vectors.copy()
+    assert workspace.current.array.dtype == workspace.previous.array.dtype == np.float32
+    assert workspace.rows.array.dtype == store.vectors.dtype
+    assert (workspace.rows is workspace.previous) == (storage == "float32")
+    workspace.rows.array[:] = 7
+    workspace.current.array[:] = 3
+    workspace.exchange_rows(store)
+    assert (store.vectors == 7).all()
+    assert (workspace.current.array == 3).all()
+    np.testing.assert_array_equal(workspace.rows.array, before)
+    assert (workspace.rows is workspace.previous) == (storage == "float32")
+    workspace.rows.array[:] = 5  # does not share memory with the store
+    assert (store.vectors == 7).all()
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16"])
+def test_workspace_swap_blocks_exchanges_current_and_previous(storage: str) -> None:
+    workspace = make_workspace(make_store(storage=storage))
+    workspace.current.array[:], workspace.previous.array[:] = 1, 2
+    workspace.swap_blocks()
+    assert (workspace.current.array == 2).all()
+    assert (workspace.previous.array == 1).all()
+    assert (workspace.rows is workspace.previous) == (storage == "float32")
+
+
+def test_workspace_queue_returns_each_row_once_in_order() -> None:
+    workspace = make_workspace(make_store())
+    workspace.append(np.array([3, 1]))
+    workspace.append(np.array([1, 5, 3]))
+    assert workspace.queued.tolist() == [3, 1, 5]
+    assert workspace.take(2).tolist() == [3, 1]
+    workspace.append(np.array([1, 5, 8]))  # the first is no longer in the queue
+    assert workspace.queued.tolist() == [5, 1, 8]
+    assert np.flatnonzero(workspace.marked.array).tolist() == [1, 5, 8]
+    workspace.clear_queue()
+    assert not workspace.queued.size
+    assert not workspace.marked.array.any()
+    workspace.append(np.array([5]))
+    assert workspace.take(10).tolist() == [5]
+
+
+def test_workspace_clear_rows_zeroes_all_blocks() -> None:
+    workspace = make_workspace(make_store(storage="float16"))
+    for block in (workspace.current, workspace.previous, workspace.rows, workspace.marked):
+        block.array[:] = 1
+    workspace.clear_rows(np.array([2, 4]))
+    for block in (workspace.current, workspace.previous, workspace.rows, workspace.marked):
+        assert not block.array[[2, 4]].any()
+        assert block.array[[0, 1, 3, 5]].all()
+
+
+def test_workspace_restore_queue_keeps_rows_that_are_in_it_twice() -> None:
+    """A queued row is unmarked when its vertex is removed, and queued again when a new vertex uses it."""
+    workspace, other = (make_workspace(make_store()) for _ in range(2))
+    workspace.append(np.array([3, 1]))
+    workspace.clear_rows(np.array([3]))
+    workspace.append(np.array([3]))
+    assert workspace.queued.tolist() == [3, 1, 3]
+    other.restore_queue(workspace.queued.copy(), workspace.marked.array.copy())
+    assert other.queued.tolist() == [3, 1, 3]
+    np.testing.assert_array_equal(other.marked.array, workspace.marked.array)
