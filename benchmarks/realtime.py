@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +48,11 @@ def measure_stream(vertices: int, arrivals: int, batch_size: int, seed: int = 1)
 
 
 def make_anchor_due(model: Embedder) -> None:
-    """Let the growth since the last anchor be what makes an anchor due, as if the graph had grown so far since then."""
+    """Let the last anchor lie so far back that the next arrivals make another one due."""
     engine = model.engine
-    while engine.growth < engine.anchor_interval:
+    for _ in range(50):  # a fixed point: the growth between anchors depends on the size at the last one
         growth = 1 + engine.anchor_interval
-        engine.vertices_at_anchor, engine.edges_at_anchor = int(len(model) / growth), int(engine.edges / growth)
+        engine.vertices_at_anchor, engine.edges_at_anchor = ceil(len(model) / growth), ceil(engine.edges / growth)
 
 
 def warm_up(models: dict[str, Embedder], batch_size: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ripplevec import Embedder
 from ripplevec.views import coordinates
 
 
@@ -31,6 +32,14 @@ def test_random_streams_keep_vectors_finite_bounded_and_close_to_a_fresh_fit(fuz
 def test_create_stream_of_one_seed_is_reproducible(fuzz: Any) -> None:
     one, other = ([batch.src for batch in fuzz.create_stream(11)] for _ in range(2))
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_every_graph_of_a_stream_of_cliques_can_be_fitted(fuzz: Any) -> None:
+    """LAPACK's default method fails for one of these graphs if BLAS has one thread."""
+    stream = fuzz.create_stream(29)
+    for _ in stream:
+        edges = [(u, v, weight) for (u, v), weight in stream.edges.items()]
+        assert Embedder(dim=8, threads=1).fit(edges).to_numpy().any()
 
 
 def test_run_stream_without_length_bound_raises(fuzz: Any, monkeypatch: pytest.MonkeyPatch) -> None:

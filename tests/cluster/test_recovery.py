@@ -21,7 +21,7 @@ from ripplevec.durability import session as sessions
 from ripplevec.errors import LostStateError, StateError
 from ripplevec.io.protocols import ReadResult
 
-PARAMETERS: dict[str, Any] = {"dim": 4, "anchor_growth": 0, "threads": 1}
+PARAMETERS: dict[str, Any] = {"dim": 4, "anchor_growth": 0, "anchor_pace": "immediate", "threads": 1}
 WAIT = 60.0
 
 

@@ -7,9 +7,9 @@ import pytest
 from numpy.polynomial.chebyshev import chebval
 from numpy.typing import NDArray
 
-from ripplevec.rules.scaled_filter import FIRST_CUTOFF_RATIO, ScaledFilter
+from ripplevec.rules.scaled_filter import ScaledFilter
 from ripplevec.views.coordinates import Coordinates
-from ripplevec.views.spectral import SpectralView
+from ripplevec.views.spectral import MIN_CUTOFF, SpectralView
 
 ONE = [SpectralView(tau=1.0)]
 TWO = [SpectralView(tau=0.5, share=2), SpectralView(tau_per_degree=4.0)]
@@ -20,12 +20,10 @@ def run(
     mu: NDArray[np.float64],
     lowest: NDArray[np.float64],
     x: NDArray[np.float64],
-    *,
-    known: bool = True,
 ) -> tuple[ScaledFilter, NDArray[np.float64]]:
     """Apply all steps to diagonal matrices: return the values of the polynomials, a row per x, a column per view."""
     scaled = ScaledFilter(Coordinates(views, mu.size, True))
-    scaled.begin(mu, lowest, known=known)
+    scaled.begin(mu, lowest)
     previous, current = np.full((x.size, len(views)), np.nan), np.ones((x.size, len(views)))
     while True:
         f0, f1, f2 = scaled.factors.T
@@ -61,11 +59,11 @@ def test_scaled_filter_is_one_at_the_largest_eigenvalue() -> None:
     assert run(ONE, mu, np.array([-1.0]), mu[:1])[1] == pytest.approx(1.0)
 
 
-def test_scaled_filter_without_known_eigenvalues_damps_below_a_share_of_the_largest() -> None:
-    scaled, values = run(ONE, np.zeros(4), np.array([-1.0]), np.linspace(-1, 1, 201), known=False)
-    assert scaled.cutoff == pytest.approx(FIRST_CUTOFF_RATIO)
+def test_scaled_filter_without_known_eigenvalues_damps_negative_ones() -> None:
+    scaled, values = run(ONE, np.zeros(4), np.array([-1.0]), np.linspace(-1, 1, 201))
+    assert scaled.cutoff == pytest.approx(MIN_CUTOFF)
     assert values[-1, 0] == pytest.approx(1.0)
-    assert np.abs(values[: int(100 * (1 + FIRST_CUTOFF_RATIO)), 0]).max() < 0.2
+    assert np.abs(values[:100, 0]).max() < 0.2
 
 
 @pytest.mark.parametrize("mu", [[0.5, 0.5, 0.5], [0.5, 0.0, 0.0], [1e-9, 0.0, -1e-9], [0.9, -0.3, -0.8]])
@@ -78,7 +76,7 @@ def test_scaled_filter_of_degenerate_eigenvalues_is_finite(mu: list[float]) -> N
 def test_scaled_filter_continues_from_its_saved_state() -> None:
     mu, lowest = np.array([0.9, 0.7, 0.6, 0.5]), np.array([-1.0])
     scaled = ScaledFilter(Coordinates(ONE, 4, True))
-    scaled.begin(mu, lowest, known=True)
+    scaled.begin(mu, lowest)
     scaled.begin_next()
     other = ScaledFilter(Coordinates(ONE, 4, True))
     other.restore(scaled.state())

@@ -18,6 +18,8 @@ def test_metrics_count_batches() -> None:
     metrics = Metrics()
     metrics.record_batch(10, make_changes(2, 3), 0.004)
     metrics.record_batch(5, make_changes(1, 0), 0.002)
+    for anchors in (4, 4, 6):  # the first count is from before the service
+        metrics.record_anchors(anchors)
     text = metrics.render().decode()
     for line in (
         "batches_total 2.0",

@@ -91,6 +91,11 @@ class EngineCounters:
         """Growth of the graph from one anchor to the next."""
         return self.anchor_growth
 
+    @property
+    def announced_anchors(self) -> int:
+        """Number of anchors whose vectors are all served."""
+        return self.anchors
+
     def counters(self) -> dict[str, int]:
         """Return the counters by name."""
         return {name: getattr(self, name) for name in COUNTERS}

@@ -81,13 +81,13 @@ class Engine(LocalReads):
 
     def apply(self, batch: Batch) -> BatchOutcome:
         """Apply a batch that `check_batch` accepts. Readers must be excluded."""
-        first_new, steps = self.graph.next_arrival, self._graph_steps(batch)
+        first_new, steps, growth = self.graph.next_arrival, self._graph_steps(batch), self.growth
         self.store.reserve(2 * len(batch))
         self.update_incomplete = True
         anchors_before, announcing = self.anchors, self.correction is not None and self.correction.swapped
         moved, removed, edges = self._update_vectors(steps, first_new)
         due = self._record_batch(self._count_events(batch), edges, moved.size + len(removed), self.rule.rows_shortened)
-        corrected = self._correct_if_due(due, moved, first_new)
+        corrected = self._correct_if_due(due, moved, first_new, self.growth - growth)
         if corrected.size:
             moved = _union_of_live_rows(moved, corrected, self.graph)
         if not self.graph.adjacency.edge_count:
@@ -105,12 +105,12 @@ class Engine(LocalReads):
         if self.aging is not None or (not self._is_gradual and len(ids) >= self.growth_slack):
             return -1
         self.update_incomplete = True
-        first_new = self.graph.next_arrival
+        first_new, growth = self.graph.next_arrival, self.growth
         row, edges, moved = self.rule.apply_arrival(self.store, ids, weights, self.sequence + 1)
         if row >= 0:
             due = self._record_batch(len(ids) - 1, edges, moved.size, self.rule.rows_shortened)
             if due or self.correction is not None:
-                self._correct_if_due(due, moved, first_new)
+                self._correct_if_due(due, moved, first_new, self.growth - growth)
         self.update_incomplete = False
         return row
 
@@ -243,17 +243,25 @@ class Engine(LocalReads):
         return min(self.anchor_growth * scale, MAX_INTERVAL)
 
     @property
+    def announced_anchors(self) -> int:
+        """Number of anchors whose vectors are all served."""
+        return self.anchors - (self.correction is not None and self.correction.swapped)
+
+    @property
     def _is_gradual(self) -> bool:
         return self.gradual and isinstance(self.rule, RippleRule)
 
-    def _correct_if_due(self, due: bool, moved: RowArray, first_new: int) -> RowArray:
-        """Correct all vectors, or continue a gradual correction; return the rows that it moved."""
+    def _correct_if_due(self, due: bool, moved: RowArray, first_new: int, batch_growth: float) -> RowArray:
+        """Correct all vectors, or continue a gradual correction; return the rows that it moved.
+
+        `batch_growth` is the growth of the graph by the batch, which may begin a correction and pay for a part of it.
+        """
         if not (self._is_gradual and self.ready):
             return self.anchor() if due else _NO_ROWS
         if self.correction is not None:
             self.correction.record_batch(self.store, moved, first_new)
         elif due and self.edges:
-            overdue = self.growth - self.anchor_interval
+            overdue = min(self.growth - self.anchor_interval, batch_growth)
             self.correction = cast(RippleRule, self.rule).begin_correction(self.store, self.sequence)
             self._record_size()
             self.correction.plan(self.graph.row_count, len(self), self.anchor_interval, overdue)

@@ -41,15 +41,14 @@ from ripplevec.rules import _kernels as step_kernels
 from ripplevec.rules._correction_kernels import SLICE_ROWS, FilterStep, RowRange
 from ripplevec.rules.anchor import MIN_SPECTRUM_RATIO, CorrectionError, sum_eigenvalues
 from ripplevec.rules.correction_workspace import Workspace
-from ripplevec.rules.kernel_state import KernelStateCache
 from ripplevec.rules.scaled_filter import ScaledFilter
-from ripplevec.rules.vector_store import VectorStore
+from ripplevec.rules.vector_store import KernelStateCache, VectorStore
 from ripplevec.util.parallel import for_each_block, limit_blas_to_one_thread
 from ripplevec.views.base import MIN_EIGENVALUE
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.solvers import solve_projected
-from ripplevec.views.spectral import MAX_ANCHOR_PASSES, MIN_CUTOFF, REPEAT_RATIO
+from ripplevec.views.spectral import MAX_ANCHOR_PASSES, MIN_CUTOFF, OTHER_VIEW_PASSES, REPEAT_RATIO
 
 CHUNK_ROWS = 1_024  # rows whose sums are added up separately, so that several threads can work on large batches
 SAMPLED_ROWS = 65_536  # rows from which k×k matrices are computed at least; of a larger graph, every so many slices
@@ -57,8 +56,8 @@ PROBED_ROWS = 8_192  # rows from which the eigenvalues of the columns are estima
 MAX_SPREAD = 0.02  # growth of the graph over which the cost of an anchor is spread: it must change little meanwhile
 SPREAD_VERTICES = 40_000  # at most this share of the growth between two anchors: vertices / SPREAD_VERTICES, up to 1/2
 MIN_CREDIT = 4 * SLICE_ROWS  # credit that is spent at once: a call for fewer rows would cost more than the rows
-MAX_FRESH_PASSES = 8  # filters of a correction that starts from noise or from the columns of other views
-FRESH_TOLERANCE = 5e-3  # relative change of the eigenvalue sum at which such a correction has converged
+MAX_FRESH_PASSES = 12  # filters of a correction that starts from noise or from the columns of other views
+FRESH_TOLERANCE = 1e-3  # relative change of each view's eigenvalue sum at which such a correction has converged
 
 STAGES = ("copy", "probe", "filter", "project", "solve", "rotate", "transform", "align", "catch_up", "announce")
 COST = {
@@ -83,12 +82,12 @@ _BLOCKS = {
 
 _NUMBERS = {
     "seed": int, "since": int, "fresh": bool, "swapped": bool, "stage": int, "cursor": int, "passes": int,
-    "previous_sum": float, "waited": float, "sampled_active": float, "pace": float, "credit": float,
+    "waited": float, "sampled_active": float, "pace": float, "credit": float,
     "paid_growth": float,
 }  # fmt: skip
 _ARRAYS = (
-    "columns", "ritz", "column_mu", "lowest", "tau", "shifts", "center", "transform", "block_totals", "grams",
-    "products",
+    "columns", "ritz", "previous_sums", "column_mu", "lowest", "tau", "shifts", "center", "transform", "block_totals",
+    "grams", "products",
 )  # fmt: skip
 """Attributes that are saved."""
 
@@ -128,7 +127,8 @@ class GradualCorrection:
         self.transform: NDArray[np.float64] = np.zeros((dim, dim))  # from filtered columns to Ritz vectors, or new rows
         self.products: NDArray[np.float64] = np.zeros((dim, dim))  # sums of the transform stage
         self.sampled_active = 0.0  # rows with edges among those whose products were added up
-        self.passes, self.previous_sum = 0, 0.0  # completed filters, and the sum of their Ritz values
+        self.passes = -1 if self.fresh else 0  # completed filters; −1 before the first Rayleigh–Ritz step without one
+        self.previous_sums = np.zeros(views)  # of the Ritz values of each view after the last filter
         self.unplaced = [np.empty((0, 2), np.int64)]  # rows with edges but no vector so far, and arrival numbers
         self.swapped = False  # whether the new rows have replaced the old ones
         self.pace = self.credit = self.paid_growth = 0.0
@@ -281,7 +281,7 @@ class GradualCorrection:
         totals = Totals(int(endpoints), float(strength), int(active))
         self.tau = np.array([view.regularization(totals) for view in self.new.views])
         self._complete_block()
-        self._begin_stage("probe")
+        self._begin_stage("project" if self.fresh else "probe")
 
     def _probe_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
         """Add up (d+τ) · x · W x and (d+τ) · x² of some rows: their ratio is the Rayleigh quotient of a column."""
@@ -292,14 +292,14 @@ class GradualCorrection:
 
     def _finish_probe(self) -> None:
         applied, squares = self.sums[0]
-        if not self.fresh:
-            quotients = applied / np.maximum(squares, 1e-300)
-            # Never above the last Ritz values: the filter would damp columns whose eigenvalue has not changed.
-            self.column_mu = np.where(self.columns < 0, 0.0, np.minimum(quotients, self.ritz))
+        quotients = applied / np.maximum(squares, 1e-300)
+        # Never above the last Ritz values: the filter would damp columns whose eigenvalue has not changed.
+        self.column_mu = np.where(self.columns < 0, 0.0, np.minimum(quotients, self.ritz))
+        self.previous_sums = self._sum_each_view(self.column_mu)
         self._begin_filter()
 
     def _begin_filter(self) -> None:
-        self.filter.begin(self.column_mu, self.lowest, known=not self.fresh or self.passes > 0)
+        self.filter.begin(self.column_mu, self.lowest)
         self._begin_stage("filter")
 
     def _complete_block(self) -> None:
@@ -400,7 +400,7 @@ class GradualCorrection:
             return
         self.passes += 1
         converged = self._has_converged(ritz)
-        self.ritz, self.previous_sum = ritz, float(ritz.sum())
+        self.ritz, self.previous_sums = ritz, self._sum_each_view(ritz)
         smallest = [ritz[part].min(initial=0.0) for part in self.new.parts]
         self.lowest = np.maximum(np.minimum(self.lowest, smallest), -1.0)
         self.transform = transform * lengths if converged else transform
@@ -409,18 +409,29 @@ class GradualCorrection:
         self._begin_stage("transform" if converged else "rotate")
 
     def _preserves_spectrum(self, ritz: NDArray[np.float64]) -> bool:
-        """Return whether each view captures about as much of the spectrum as before, like `preserves_spectrum`."""
+        """Return whether each view captures about as much of the spectrum as at the last anchor, or as it still can.
+
+        Where the graph has changed much, the second comparison is with what the columns captured before the filter. It
+        does not detect columns that were lost entirely; their number does.
+        """
+        sums = self._sum_each_view(ritz)
         if self.fresh:
-            return sum_eigenvalues(ritz) > 0 or sum_eigenvalues(self.old.mu) == 0
-        return all(
-            sum_eigenvalues(ritz[part]) >= MIN_SPECTRUM_RATIO * sum_eigenvalues(self.old.mu[part])
-            for part in self.new.parts
-        )
+            return bool(sums.any()) or sum_eigenvalues(self.old.mu) == 0
+        as_before = sums >= MIN_SPECTRUM_RATIO * self._sum_each_view(self.old.mu)
+        as_possible = sums >= MIN_SPECTRUM_RATIO * self.previous_sums
+        lost = [
+            np.sum(ritz[part] > MIN_EIGENVALUE) < np.sum(self.old.mu[part] > MIN_EIGENVALUE) for part in self.new.parts
+        ]
+        return bool((as_before | (as_possible & np.logical_not(lost))).all())
+
+    def _sum_each_view(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.array([sum_eigenvalues(values[part]) for part in self.new.parts])
 
     def _has_converged(self, ritz: NDArray[np.float64]) -> bool:
         if self.fresh:
-            change = abs(float(ritz.sum()) - self.previous_sum)
-            return self.passes >= MAX_FRESH_PASSES or change < FRESH_TOLERANCE * abs(float(ritz.sum()))
+            sums = self._sum_each_view(ritz)
+            settled = bool((np.abs(sums - self.previous_sums) <= FRESH_TOLERANCE * sums).all())
+            return self.passes >= MAX_FRESH_PASSES or (self.passes >= OTHER_VIEW_PASSES and settled)
         smallest, cutoff = np.array([ritz[part].min(initial=1.0) for part in self.new.parts]), self.filter.cutoff
         strong_enough = (cutoff <= MIN_CUTOFF) | (smallest >= REPEAT_RATIO * cutoff)
         return bool(strong_enough.all()) or self.passes >= MAX_ANCHOR_PASSES
@@ -429,7 +440,7 @@ class GradualCorrection:
         if self.fresh:
             self._refuse()
         _log.info("anchor result unusable, solving from scratch: sequence=%d", self.since)
-        self.fresh, self.passes, self.columns = True, 0, np.full(self.new.dim, -1)
+        self.fresh, self.passes, self.columns = True, -1, np.full(self.new.dim, -1)
         self.ritz = self.column_mu = np.zeros(self.new.dim)
         self._begin_stage("copy")
 
@@ -627,7 +638,7 @@ def describe_saved_arrays(stage: str, rows: int, dim: int, views: int) -> dict[s
     """Return type and shape of the arrays of finite numbers in a saved correction, by name."""
     shapes: dict[str, tuple[int, ...]] = {
         **dict.fromkeys(("ritz", "column_mu", "center"), (dim,)),
-        **dict.fromkeys(("lowest", "tau", "filter_cutoff", "filter_half", "filter_middle"), (views,)),
+        **dict.fromkeys(("lowest", "tau", "previous_sums", "filter_cutoff", "filter_half", "filter_middle"), (views,)),
         **dict.fromkeys(("filter_first_sigma", "filter_sigma"), (views,)),
         **dict.fromkeys(("transform", "products"), (dim, dim)),
         "filter_factors": (views, 3),

@@ -41,8 +41,7 @@ from ripplevec.rules.anchor import (
 from ripplevec.rules.batch_step import RowWorker, ThreadBackend, run_batch_step
 from ripplevec.rules.correction_workspace import Workspace
 from ripplevec.rules.gradual_correction import GradualCorrection, Version
-from ripplevec.rules.kernel_state import KernelStateCache
-from ripplevec.rules.vector_store import VectorStore
+from ripplevec.rules.vector_store import KernelStateCache, VectorStore
 from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.aligned_matrix import copy_aligned
 from ripplevec.views.base import Basis, Progress, View

@@ -11,7 +11,6 @@ from ripplevec.views.base import MIN_EIGENVALUE
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.spectral import MIN_CUTOFF
 
-FIRST_CUTOFF_RATIO = 0.1  # without known eigenvalues: lower end of the wanted ones, relative to the largest
 _ARRAYS = ("cutoff", "half", "middle", "first_sigma", "sigma", "factors")
 
 
@@ -28,13 +27,14 @@ class ScaledFilter:
         self.cutoff = self.half = self.middle = self.first_sigma = self.sigma = np.zeros(views)
         self.factors = np.zeros((views, 3))  # f₀, f₁, f₂ of the step in progress
 
-    def begin(self, mu: NDArray[np.float64], lowest: NDArray[np.float64], *, known: bool) -> None:
-        """Begin the first step; `mu` are the eigenvalues of the columns, as far as they are known."""
+    def begin(self, mu: NDArray[np.float64], lowest: NDArray[np.float64]) -> None:
+        """Begin the first step; `mu` are the eigenvalues of the columns, zero where they are not known."""
         top = np.array([mu[part].max(initial=0.0) for part in self._parts])
         top[top <= MIN_EIGENVALUE] = 1.0
         smallest = np.array([mu[part].min(initial=1.0) for part in self._parts])
-        cutoff = np.maximum(smallest if known else FIRST_CUTOFF_RATIO * top, MIN_CUTOFF)
-        self.cutoff = np.minimum(cutoff, 0.999 * top)  # the largest eigenvalue must not be damped
+        self.cutoff = np.minimum(
+            np.maximum(smallest, MIN_CUTOFF), 0.999 * top
+        )  # the largest eigenvalue must not be damped
         self.half, self.middle = (self.cutoff - lowest) / 2, (self.cutoff + lowest) / 2
         self.first_sigma = self.sigma = self.half / (top - self.middle)
         self.step = 0

@@ -1,4 +1,4 @@
-"""Storage of the vectors, in memory or in a file: one row for each row of the graph."""
+"""Storage of the vectors, in memory or in a file: one row for each row of the graph; and kernel arguments for it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import Graph, GraphDelta
+from ripplevec.rules._gather_kernels import KernelState
 from ripplevec.util.growable_array import GrowableArray
 from ripplevec.util.parallel import for_each_block
+from ripplevec.views.coordinates import Coordinates
 
 COPIED_ROWS_PER_TASK = 4_096
 
@@ -112,3 +114,39 @@ class VectorStore:
             self.vectors[delta.vacated_rows] = 0
             self.placed[delta.vacated_rows] = 0
         return delta
+
+
+class KernelStateCache:
+    """Kernel arguments for rows in some coordinates, built again only when an array has been replaced."""
+
+    def __init__(self) -> None:
+        self._state: KernelState | None = None
+        self._coordinates: Coordinates | None = None
+        self._unit = 1.0  # unit of weights of the coefficients
+
+    def clear(self) -> None:
+        """Forget the state, which keeps arrays alive."""
+        self._state = self._coordinates = None
+
+    def get(self, store: VectorStore, coordinates: Coordinates, rows: NDArray[Any]) -> KernelState:
+        """Return the kernel state of the graph, with these rows in these coordinates."""
+        adjacency, state = store.graph.adjacency, self._state
+        unit = adjacency.weight_scale.unit
+        if (
+            state is None
+            or state.links is not adjacency.links
+            or state.vectors is not rows
+            or self._coordinates is not coordinates
+        ):
+            state = self._state = KernelState(
+                adjacency.links,
+                store.graph.arrival,
+                store.placed,
+                rows,
+                coordinates.refresh_coefficients(np.float32, unit),
+            )
+            self._coordinates, self._unit = coordinates, unit
+        elif self._unit != unit:
+            coordinates.set_weight_unit(state.coefficients, unit)
+            self._unit = unit
+        return state

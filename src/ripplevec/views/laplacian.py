@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import laplacian
 
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.views.base import Progress
-from ripplevec.views.solvers import MAX_DENSE_SIZE, fix_signs, lanczos_largest
+from ripplevec.views.solvers import MAX_DENSE_SIZE, fix_signs, lanczos_largest, solve_symmetric
 
 NORMALIZATIONS = ("symmetric", "random-walk", "unnormalized")
 
@@ -55,7 +54,7 @@ def _leading_eigenvectors(
     size = trivial.size
     shift = 3 * abs(matrix).sum(axis=0).max()  # moves the trivial eigenvalue below all others
     if size <= max(MAX_DENSE_SIZE, 2 * count + 2):
-        vectors = eigh(matrix.toarray() - shift * np.outer(trivial, trivial))[1][:, ::-1]
+        vectors = solve_symmetric(matrix.toarray() - shift * np.outer(trivial, trivial))[1][:, ::-1]
     else:
         values, found = lanczos_largest(lambda y: matrix @ y - shift * trivial * (trivial @ y), size, count, progress)
         vectors = np.zeros((size, count))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, eigh
 from scipy.linalg.lapack import dtrtri
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
@@ -149,7 +149,19 @@ def _solve_dense(operator: Operator, active: NDArray[np.int64], root: NDArray[np
     """Return all eigenpairs of the matrix S (see `operators.py`), smallest first; the trivial 1 is shifted to −2."""
     trivial, inverse = root / np.linalg.norm(root), 1 / root
     regularized = operator.adjacency.to_csr()[active][:, active].toarray() + operator.tau / active.size
-    values, vectors = eigh(regularized * np.outer(inverse, inverse) - 3 * np.outer(trivial, trivial))
+    return solve_symmetric(regularized * np.outer(inverse, inverse) - 3 * np.outer(trivial, trivial))
+
+
+def solve_symmetric(matrix: NDArray[np.float64]) -> Eigenpairs:
+    """Return all eigenpairs of a symmetric matrix, smallest first.
+
+    LAPACK's default method fails for some matrices with repeated eigenvalues (a graph of many cliques has them); the
+    slower divide and conquer does not.
+    """
+    try:
+        values, vectors = eigh(matrix)
+    except LinAlgError:
+        values, vectors = eigh(matrix, driver="evd")
     return values, vectors
 
 

@@ -20,6 +20,31 @@ def test_measure_anchor_cosines_equal_cosine_of_rotation(neighbor_mean: Any, bat
     assert measure_anchor_cosines(model, GRAPH, batch=batch) == pytest.approx([math.cos(0.3)] * anchors)
 
 
+def test_anchor_observer_counts_successive_steps_of_an_anchor_once() -> None:
+    class Model:
+        current = np.array([[1.0, 0.0], [1.0, 0.0]])
+
+        def vectors(self, ids: Any) -> Any:
+            return self.current[ids]
+
+    class Changed:
+        anchored = True
+        ids: tuple[int, ...] = ()
+        vectors = np.empty((0, 2))
+
+    class Unchanged(Changed):
+        anchored = False
+
+    observer, model, present = AnchorObserver(), Model(), np.array([0, 1])
+    observer.begin(model, present)
+    for vertex in (0, 1):  # an anchor that turns one vector at a time
+        model.current[vertex] = 0.6, 0.8
+        observer.step(model, present, 0, Changed())
+    observer.step(model, present, 0, Unchanged())
+    observer.step(model, present, 0, Changed())
+    assert observer.cosines == pytest.approx([0.6, 1.0])
+
+
 def test_anchor_observer_movements_sum_distances_of_known_vertices() -> None:
     class Model:
         def vectors(self, ids: Any) -> Any:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ripplevec.embedder import Embedder
-from ripplevec.service.change_feed import ChangeFeed
 from ripplevec.service.map.projection import normalize
 from ripplevec.service.map.stream_stats import SECONDS, Drift, StreamStats
 from ripplevec.service.metrics import AppliedBatch
@@ -17,13 +16,12 @@ from ripplevec.service.metrics import AppliedBatch
 class Clock:
     """A model with statistics whose time is set by the test."""
 
-    def __init__(self) -> None:
+    def __init__(self, anchor_growth: float = 0) -> None:
         self.now = 1000.0
         self.batches: list[AppliedBatch] = []
-        self.model = Embedder(dim=8, threads=1, anchor_growth=0)
+        self.model = Embedder(dim=8, threads=1, anchor_growth=anchor_growth)
         self.model.fit([(i, (i + step) % 60) for i in range(60) for step in (1, 2, 5)])
-        self.feed = ChangeFeed(0, 8, max_batches=50, max_bytes=1 << 30, max_followers=1)
-        self.stats = StreamStats(self.model, self.feed, lambda: self.batches, clock=lambda: self.now)
+        self.stats = StreamStats(self.model, lambda: self.batches, clock=lambda: self.now)
 
     def add_batch(self, time: float, arrivals: int = 1, latency: float = 0.002) -> None:
         self.batches.append((time, 5 * arrivals, arrivals, 3, latency))
@@ -70,21 +68,18 @@ def test_stats_latency_excludes_batches_of_a_source(clock: Clock) -> None:
 def test_stats_changes_per_arrival_exclude_anchors(clock: Clock) -> None:
     clock.seconds()
     changes = clock.model.partial_fit([("a", 3), ("a", 4), ("b", 9)])
-    clock.feed.append(changes)
     assert clock.seconds()[1000]["ripples"] == pytest.approx(len(changes) / 2)
-    anchored = clock.model.anchor()
-    anchored.sequence = changes.sequence + 1
-    clock.feed.append(anchored)
+    assert len(clock.model.anchor()) > 0
     clock.now = 1001.0
     assert clock.seconds()[1001]["ripples"] is None
 
 
-def test_stats_overtaken_by_the_feed_continue_with_later_batches(clock: Clock) -> None:
-    for i in range(200):
-        clock.feed.append(clock.model.partial_fit([(f"n{i}", i % 60)]))
-    assert clock.seconds()[1000]["ripples"] is None
-    clock.feed.append(clock.model.partial_fit([("last", 3)]))
-    assert clock.seconds()[1000]["ripples"] is not None
+def test_stats_changes_per_arrival_exclude_gradual_anchors() -> None:
+    clock = Clock(anchor_growth=0.05)
+    clock.seconds()
+    total = sum(len(clock.model.partial_fit([(f"n{i}", i % 60), (f"n{i}", i % 7)])) for i in range(200))
+    assert clock.model.engine.anchors > 1
+    assert 1 < clock.seconds()[1000]["ripples"] < total / 200
 
 
 def test_stats_measure_drift_once_per_second(clock: Clock) -> None:

@@ -112,6 +112,7 @@ def test_metrics_and_stats_without_file_handles_are_answered(start: Any, monkeyp
 def test_readiness_after_refused_anchor_has_a_warning(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from ripplevec.rules.anchor import CorrectionError
     from ripplevec.rules.gradual_correction import GradualCorrection
+    from ripplevec.rules.ripple import RippleRule
 
     def no_good(*arguments: Any, **options: Any) -> Any:
         raise CorrectionError("nothing usable")
@@ -119,6 +120,7 @@ def test_readiness_after_refused_anchor_has_a_warning(service: Any, monkeypatch:
     assert service.http.get("/readyz").json() == {"status": "ready"}
     with monkeypatch.context() as patch:
         patch.setattr(GradualCorrection, "advance", no_good)
+        patch.setattr(RippleRule, "solve_anchor", no_good)  # anchors of shards are computed at once
         for number in range(400):
             service.edges([f"new {number}", f"new {max(number - 1, 0)}"], [f"new {number}", 0])
             if service.runtime.model.engine.anchors_refused:

@@ -25,14 +25,16 @@ class AnchorObserver:
     """Stream observer that measures how much anchors and arrivals move vectors.
 
     `cosines` holds, per anchor, the mean cosine of the vectors just before and just after it; vectors that are zero on
-    either side are left out. `movements` holds, per step between anchors, the sum of the distances that known vertices
-    moved. Vectors are tracked through the changes that the model reports.
+    either side are left out. Successive steps with vectors of an anchor count as one. `movements` holds, per step
+    between anchors, the sum of the distances that known vertices moved. Vectors are tracked through the changes that
+    the model reports.
     """
 
     def __init__(self) -> None:
         self.cosines: list[float] = []
         self.movements: list[float] = []
         self._last_vector: dict[int, NDArray[Any]] = {}
+        self._before_anchor: NDArray[Any] | None = None  # vectors of the vertices that were present, if one is moving
 
     def begin(self, model: StreamingModel, present: NDArray[np.int64]) -> None:
         """Record the vectors of the start."""
@@ -41,13 +43,15 @@ class AnchorObserver:
     def step(self, model: StreamingModel, present: NDArray[np.int64], arrived: int, changes: ChangedVectors) -> None:
         """Record changed vectors; compare all vectors if an anchor ran."""
         if not changes.anchored:
+            self._before_anchor = None
             self.movements.append(self._total_distance(changes))
             self._record(changes.ids, changes.vectors)
             return
         ids, vectors = present.tolist(), model.vectors(present)
-        known = len(ids) - arrived
-        before = np.array([self._last_vector[v] for v in ids[:known]])
-        self.cosines.append(_mean_cosine(before, vectors[:known]))
+        if self._before_anchor is None:
+            self._before_anchor = np.array([self._last_vector[v] for v in ids[: len(ids) - arrived]])
+            self.cosines.append(1.0)
+        self.cosines[-1] = _mean_cosine(self._before_anchor, vectors[: len(self._before_anchor)])
         self._record(ids, vectors)
 
     def _total_distance(self, changes: ChangedVectors) -> float:

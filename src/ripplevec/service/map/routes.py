@@ -58,7 +58,7 @@ class LivePage:
     def __init__(self, model: Embedder, feed: RecentChanges, labels: LabelStore, metrics: Metrics) -> None:
         self.model, self.labels = model, labels
         self.map_state = MapState(model, feed, labels)
-        self.stream_stats = StreamStats(model, feed, metrics.recent_batches)
+        self.stream_stats = StreamStats(model, metrics.recent_batches)
 
     def read_map(self, epoch: int | None, tick: int | None) -> dict[str, Any]:
         """Return all points, or those updated since a tick, and the statistics of the model."""

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from ripplevec.embedder import Embedder
-from ripplevec.service.map.map_state import MAX_BATCHES, RecentChanges, read_vertices, sample_vertices
+from ripplevec.service.map.map_state import read_vertices, sample_vertices
 from ripplevec.service.map.projection import normalize
 from ripplevec.service.metrics import AppliedBatch
-from ripplevec.service.responses import RejectedRequest
 
 SECONDS = 120
 """Length of the history in seconds."""
@@ -36,7 +35,7 @@ class Drift:
 
     def measure(self) -> float | None:
         """Return the mean angle in degrees between current and reference vectors; None if there are none in common."""
-        anchors = self._model.engine.anchors
+        anchors = self._model.engine.announced_anchors
         if anchors != self._anchors:
             self.since_anchor = self._anchors >= 0
             self._anchors = anchors
@@ -59,8 +58,8 @@ class SecondStats:
     batches: int = 0
     events: int = 0
     arrivals: int = 0
-    counted_arrivals: int = 0  # arrivals of batches without an anchor (an anchor moves nearly all vectors)
-    counted_changes: int = 0  # changes of the same batches
+    placed: int = 0  # vertices that arrived, counted when the statistics are read
+    changes: int = 0  # vectors that batches changed, not anchors, which move nearly all; counted at the same time
     drift: float | None = None
     latencies: list[float] = field(default_factory=list)
 
@@ -77,7 +76,7 @@ class SecondStats:
         """Return the counts, the changes per arrival, and latency percentiles in milliseconds."""
         latencies = self.latencies
         p50, p99 = (np.percentile(latencies, [50, 99]) * 1e3).round(3).tolist() if latencies else (None, None)
-        ripples = round(self.counted_changes / self.counted_arrivals, 3) if self.counted_arrivals else None
+        ripples = round(self.changes / self.placed, 3) if self.placed else None
         counts = {name: getattr(self, name) for name in ("batches", "events", "arrivals", "drift")}
         return {"second": self.number, **counts, "ripples": ripples, "p50": p50, "p99": p99}
 
@@ -91,13 +90,12 @@ class StreamStats:
     def __init__(
         self,
         model: Embedder,
-        feed: RecentChanges,
         recent_batches: Callable[[], Iterable[AppliedBatch]],
         *,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._feed, self._recent_batches, self._clock, self._drift = feed, recent_batches, clock, Drift(model)
-        self._since = feed.newest
+        self._model, self._recent_batches, self._clock, self._drift = model, recent_batches, clock, Drift(model)
+        self._counted = self._read_counters()
         self._lock = threading.Lock()
         self._counted_until = -np.inf
         self._seconds: deque[SecondStats] = deque(maxlen=SECONDS)
@@ -121,17 +119,15 @@ class StreamStats:
             self._counted_until = new[-1][0]
 
     def _count_changes(self, current: SecondStats) -> None:
-        """Count the changes of new batches, in the second in which they are read from the feed."""
-        try:
-            new = self._feed.read_after(self._since, MAX_BATCHES)
-        except RejectedRequest:
-            self._since = self._feed.newest
-            return
-        for changes in new:
-            if not changes.anchored:
-                current.counted_arrivals += int(np.count_nonzero(changes.arrived))
-                current.counted_changes += len(changes)
-            self._since = changes.sequence
+        """Count arrivals and changed vectors since the last call."""
+        counters = self._read_counters()
+        arrivals, changes = (new - old for new, old in zip(counters, self._counted, strict=True))
+        current.placed += arrivals
+        current.changes += changes
+        self._counted = counters
+
+    def _read_counters(self) -> tuple[int, int]:
+        return self._model.engine.next_arrival, self._model.engine.changes
 
     def _second_at(self, time: float) -> SecondStats:
         number = int(time)
