@@ -21,6 +21,7 @@ from ripplevec.cluster.sharded_embedder import IN_PROCESS, Sharded
 from ripplevec.durability.journal import Journal
 from ripplevec.durability.session import JournalEntry, Session
 from ripplevec.durability.session_model import SessionModel
+from ripplevec.engine import engine
 from ripplevec.errors import SelfLoopWarning
 from ripplevec.io.messages import decode_messages
 from ripplevec.io.readers.edge_rows import ReadOptions
@@ -55,7 +56,7 @@ MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # owner, function, before or 
     "after changes were passed on": (JsonlSink, JsonlSink.flush.__name__, "after", 3),
 }
 
-gradual_correction.SPREAD_VERTICES = 1  # anchors take many batches, as on a large graph
+engine.SPREAD_VERTICES = 1  # anchors take many batches, as on a large graph
 
 FORK_SAFE_THREAD = "jemalloc_bg_thd"
 """Thread of Arrow's memory allocator, which handles forks itself."""

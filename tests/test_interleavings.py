@@ -21,7 +21,8 @@ from scheduler import Deadlock, Scheduler
 from ripplevec import Changes, Embedder, Session
 from ripplevec.durability import session as session_module
 from ripplevec.durability.session_model import SessionModel
-from ripplevec.rules import gradual_correction, ripple
+from ripplevec.engine import engine as engine_module
+from ripplevec.rules import ripple
 from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.service import change_feed as feed_module
@@ -40,7 +41,7 @@ BATCHES = make_batches(9)
 @pytest.fixture(autouse=True)
 def slow_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let gradual corrections take several batches, as on a large graph."""
-    monkeypatch.setattr(gradual_correction, "SPREAD_VERTICES", 1)
+    monkeypatch.setattr(engine_module, "SPREAD_VERTICES", 1)
 
 
 @cache

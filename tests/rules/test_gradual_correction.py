@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder, Op, Session, SpectralView
 from ripplevec.durability.journal import Journal
+from ripplevec.engine import engine as engine_module
 from ripplevec.engine.engine import Engine
 from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.rules import gradual_correction
@@ -43,8 +44,8 @@ KINDS: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def slow_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let corrections take many batches, as on a large graph, and visit every stage."""
-    monkeypatch.setattr(gradual_correction, "SPREAD_VERTICES", 1)
-    monkeypatch.setattr(gradual_correction, "MAX_SPREAD", 0.5)
+    monkeypatch.setattr(engine_module, "SPREAD_VERTICES", 1)
+    monkeypatch.setattr(engine_module, "MAX_SPREAD", 0.5)
     monkeypatch.setattr(gradual_correction, "SLICE_ROWS", 8)
     monkeypatch.setattr(gradual_correction, "MIN_CREDIT", 0)
     monkeypatch.setitem(gradual_correction.COST, "probe", 1.0)
@@ -577,7 +578,7 @@ def max_work_per_arrival(vertices: int, monkeypatch: pytest.MonkeyPatch) -> floa
     with monkeypatch.context() as patch:
         patch.setattr(GradualCorrection, "_process_rows", counting_process)
         patch.setattr(GradualCorrection, "_catch_up", counting_catch_up)
-        patch.setattr(gradual_correction, "SPREAD_VERTICES", 1)
+        patch.setattr(engine_module, "SPREAD_VERTICES", 1)
         for number in range(vertices // 20):
             work[0] = 0.0
             model.add_vertex(f"v{number}", rng.integers(0, vertices, 4).tolist())

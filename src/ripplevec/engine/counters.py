@@ -84,12 +84,17 @@ class EngineCounters:
             enough = 2 * (self.edges + edges) >= self.start_size
             return enough and self.count_connected() + 2 * edges >= self.start_size
         growth = self._growth(len(self) + vertices, self.edge_events + edges)
-        return self.anchor_growth > 0 and growth >= self.anchor_interval
+        return self.anchor_growth > 0 and growth >= self.due_growth
 
     @property
     def anchor_interval(self) -> float:
         """Growth of the graph from one anchor to the next."""
         return self.anchor_growth
+
+    @property
+    def due_growth(self) -> float:
+        """Growth of the graph since the last anchor at which the next one must begin."""
+        return self.anchor_interval
 
     @property
     def announced_anchors(self) -> int:
@@ -108,9 +113,10 @@ class EngineCounters:
         self.changes += changes
         if not self.ready:  # a model that began empty gets its start even if anchors are off
             return 2 * self.edges >= self.start_size and self.count_connected() >= self.start_size
-        due = self.anchor_growth > 0 and self.growth >= self.anchor_interval
+        due_growth = self.due_growth
+        due = self.anchor_growth > 0 and self.growth >= due_growth
         self.rows_shortened += shortened  # only from the next batch on: `may_exceed_growth` cannot predict it
-        remaining = self.anchor_interval - self.growth
+        remaining = due_growth - self.growth
         self.growth_slack = (
             remaining * min(self.vertices_at_anchor, 2 * self.edges_at_anchor) if self.anchor_growth else inf
         )

@@ -38,6 +38,13 @@ INTERVAL_EXPONENT, MAX_INTERVAL = 0.75, 0.6
 """Of larger graphs, the growth between anchors increases with this power of the size, up to a maximum: there, anchors
 cost about twice as much as the arrivals themselves. Communities of many vertices change slowly."""
 
+MAX_SPREAD = 0.02
+"""Largest growth over which the cost of a gradual correction is spread: the graph must change little meanwhile."""
+
+SPREAD_VERTICES = 40_000
+"""The cost is spread over at most this share of the growth between two anchors: vertices / SPREAD_VERTICES, up to 1/2.
+A smaller graph costs less to correct, and its corrections are complete sooner."""
+
 _NO_ROWS = np.empty(0, np.int64)
 
 
@@ -243,6 +250,16 @@ class Engine(LocalReads):
         return min(self.anchor_growth * scale, MAX_INTERVAL)
 
     @property
+    def due_growth(self) -> float:
+        """Growth of the graph since the last anchor at which the next one must begin, to be complete in time."""
+        interval = self.anchor_interval
+        return interval - self._correction_growth(interval) if self._is_gradual else interval
+
+    def _correction_growth(self, interval: float) -> float:
+        """Return the growth of the graph over which the cost of a gradual correction is spread."""
+        return min(MAX_SPREAD, interval * min(0.5, max(self.vertices_at_anchor, 1) / SPREAD_VERTICES))
+
+    @property
     def announced_anchors(self) -> int:
         """Number of anchors whose vectors are all served."""
         return self.anchors - (self.correction is not None and self.correction.swapped)
@@ -261,10 +278,10 @@ class Engine(LocalReads):
         if self.correction is not None:
             self.correction.record_batch(self.store, moved, first_new)
         elif due and self.edges:
-            overdue = min(self.growth - self.anchor_interval, batch_growth)
+            overdue = min(self.growth - self.due_growth, batch_growth)
             self.correction = cast(RippleRule, self.rule).begin_correction(self.store, self.sequence)
-            self._record_size()
-            self.correction.plan(self.graph.row_count, len(self), self.anchor_interval, overdue)
+            spread = self._correction_growth(self.anchor_interval)
+            self.correction.plan(self.graph.row_count, spread, self.growth - overdue)
         if self.correction is None:
             return _NO_ROWS
         was_swapped = self.correction.swapped
@@ -283,10 +300,13 @@ class Engine(LocalReads):
             announced = correction.advance(self.store, credit, self.change_threshold, rule.threads)
         except CorrectionError as error:
             self._abandon_correction()
+            self._record_size()
             return self._record_refused_anchor(error)
         if correction.swapped and not was_swapped:
             rule.set_coordinates(correction.after.stats, correction.new)
             self._record_anchor()
+            self._record_size()
+            correction.paid_growth = 0.0
         if correction.finished:
             self.correction = None
         return announced

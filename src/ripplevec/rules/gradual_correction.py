@@ -53,8 +53,6 @@ from ripplevec.views.spectral import MAX_ANCHOR_PASSES, MIN_CUTOFF, OTHER_VIEW_P
 CHUNK_ROWS = 1_024  # rows whose sums are added up separately, so that several threads can work on large batches
 SAMPLED_ROWS = 65_536  # rows from which k×k matrices are computed at least; of a larger graph, every so many slices
 PROBED_ROWS = 8_192  # rows from which the eigenvalues of the columns are estimated, about
-MAX_SPREAD = 0.02  # growth of the graph over which the cost of an anchor is spread: it must change little meanwhile
-SPREAD_VERTICES = 40_000  # at most this share of the growth between two anchors: vertices / SPREAD_VERTICES, up to 1/2
 MIN_CREDIT = 4 * SLICE_ROWS  # credit that is spent at once: a call for fewer rows would cost more than the rows
 MAX_FRESH_PASSES = 12  # filters of a correction that starts from noise or from the columns of other views
 FRESH_TOLERANCE = 1e-3  # relative change of each view's eigenvalue sum at which such a correction has converged
@@ -149,14 +147,12 @@ class GradualCorrection:
 
     # ------------------------------------------------------------------ pace
 
-    def plan(self, rows: int, vertices: int, interval: float, overdue: float) -> None:
-        """Spread the cost over a part of the growth until the next anchor; `overdue` growth has already passed."""
+    def plan(self, rows: int, spread: float, since_growth: float) -> None:
+        """Spread the cost over this growth of the graph; growth beyond `since_growth` earns credit."""
         per_row = sum(cost for stage, cost in COST.items() if stage not in ("filter", "rotate"))
-        spread = min(MAX_SPREAD, interval * min(0.5, vertices / SPREAD_VERTICES))
         rows_on_average = rows * (1 + spread / 2)  # the graph grows in the meantime
-        cost = rows_on_average * (per_row + self.filter.degree) + 2 * self._solve_cost()
-        self.pace = cost / spread
-        self.credit, self.paid_growth = self.pace * overdue, 0.0
+        self.pace = (rows_on_average * (per_row + self.filter.degree) + 2 * self._solve_cost()) / spread
+        self.credit, self.paid_growth = 0.0, since_growth
 
     def earn_credit(self, growth: float) -> float:
         """Earn credit for the growth of the graph since the last call; return what can be spent."""
