@@ -105,11 +105,11 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 200_000, 1_000_000])
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    record: dict[str, Any] = {}
+    record: dict[str, Any] = {"sizes": options.sizes}
     for vertices in options.sizes:
         for batch_size in (1, BATCH_SIZE):
             figures = measure_stream(vertices, round(find_interval(vertices) * vertices), batch_size)
-            record[f"{vertices} vertices, batches of {batch_size}"] = figures
+            record[f"{vertices}, {batch_size}"] = figures
             print(f"{vertices:,} vertices, batches of {batch_size:,} arrivals")
             for name, value in figures.items():
                 print(f"    {name:24} {value:,.2f}", flush=True)

@@ -37,6 +37,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "concepts_batch": concepts.batch,
     "quality": readme.quality,
     "stability": readme.stability,
+    "real_time": readme.real_time,
     "speed": readme.speed,
     "sizes": operations.sizes,
     "crashes": operations.crashes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import fill
 
-from blocks.records import MISSING, NAMES, all_measured, load_results, read_record, table_by_dataset
+from blocks.records import MISSING, NAMES, all_measured, load_results, markdown_table, read_record, table_by_dataset
 
 START = "start 50 %"
 ROWS = {"current": "current_micro", "exact": "exact_micro", "arrival": "arrival_micro"}
@@ -30,6 +30,30 @@ def stability() -> str:
         f"higher on the other half at the end of the stream than at the start.",
         120,
     )
+
+
+def real_time() -> str:
+    """Return the latency of arrivals with default parameters, and the cost of anchors in the same run."""
+    record = read_record("realtime.json")
+    if record is None:
+        return MISSING
+    singles, batches = ([record[f"{size}, {count}"] for size in record["sizes"]] for count in (1, 1_000))
+    rows = {
+        "`add_vertex`: mean": [_microseconds(figures["default_mean_us"]) for figures in singles],
+        "median": [_microseconds(figures["default_p50_us"]) for figures in singles],
+        "99.9th percentile": [_microseconds(figures["default_p999_us"]) for figures in singles],
+        "slowest": [_microseconds(figures["default_slowest_us"]) for figures in singles],
+        "mean, relative to a stream without anchors": [f"{figures['ratio']:.1f} ×" for figures in singles],
+        "`partial_fit` of 1,000 arrivals: mean per arrival": [
+            _microseconds(figures["default_mean_us"]) for figures in batches
+        ],
+        "relative to a stream without anchors": [f"{figures['ratio']:.1f} ×" for figures in batches],
+    }
+    return markdown_table([f"{size:,} vertices" for size in record["sizes"]], rows)
+
+
+def _microseconds(value: float) -> str:
+    return f"{value:,.0f} µs" if value < 1_000 else f"{value / 1_000:,.1f} ms"
 
 
 def speed() -> str:

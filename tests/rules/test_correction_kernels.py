@@ -127,7 +127,7 @@ def test_project_rows_equals_dense_products(
     x = block - shift
     expected = (
         x,
-        (strength + tau) * per_unit * x,
+        np.sqrt((strength + tau) * per_unit) * x,
         (adjacency_matrix(engine) @ block - strength * shift - center) * per_unit,
     )
     for found, dense in zip((shifted, weighted, applied), expected, strict=True):

@@ -243,7 +243,7 @@ def project_rows(
     weighted: NDArray[np.float32],
     applied: NDArray[np.float32],
 ) -> None:
-    """Write, row by row, the deflated rows x, (d+τ) · x, and (d+τ) · W x; zero for rows without edges."""
+    """Write, row by row, the deflated rows x, √(d+τ) · x, and (d+τ) · W x; zero for rows without edges."""
     shift, center = step.per_column[0], step.per_column[1]
     for row in range(rows.first, rows.last):
         _prefetch_neighbors(links, current, row, rows.last)
@@ -255,11 +255,11 @@ def project_rows(
         strength, per_unit = np.float32(links.strength[row]), np.float32(rows.per_unit)
         a, b, c = applied[i], shifted[i], weighted[i]
         for g in range(len(step.per_view)):
-            weight = np.float32((links.strength[row] + step.per_view[g, 0]) * rows.per_unit)
+            root = np.float32(np.sqrt((links.strength[row] + step.per_view[g, 0]) * rows.per_unit))
             for j in range(np.uint64(step.bounds[g]), np.uint64(step.bounds[g + 1])):
                 a[j] = (a[j] - strength * shift[j] - center[j]) * per_unit
                 b[j] = own[j] - shift[j]
-                c[j] = weight * b[j]
+                c[j] = root * b[j]
 
 
 @allocation_free

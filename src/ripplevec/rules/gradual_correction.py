@@ -134,6 +134,7 @@ class GradualCorrection:
         self._solution: Future[Any] | None = None
         self._states = KernelStateCache()
         self._step_of_unit: tuple[float, FilterStep] | None = None  # cached
+        self._axes: NDArray[np.float32] | None = None  # cached; see `_old_to_new_axes`
         self.stage = self.cursor = 0
         self.sums: list[NDArray[np.float64]] = []
         self.chunk_sums: list[NDArray[np.float64]] = []  # of the chunk in progress
@@ -283,7 +284,7 @@ class GradualCorrection:
         """Add up (d+τ) · x · W x and (d+τ) · x² of some rows: their ratio is the Rayleigh quotient of a column."""
         for _, *products in self._project_slices(store, _sample_slices(store, first, last, PROBED_ROWS), last):
             shifted, weighted, applied = products
-            sums[0] += np.einsum("ij,ij->j", shifted, applied), np.einsum("ij,ij->j", shifted, weighted)
+            sums[0] += np.einsum("ij,ij->j", shifted, applied), np.einsum("ij,ij->j", weighted, weighted)
         return _NO_ROWS
 
     def _finish_probe(self) -> None:
@@ -344,13 +345,14 @@ class GradualCorrection:
             # In double precision: after the filter, columns differ only in a small part of their length.
             shifted, weighted, applied = (product.astype(np.float64) for product in products)
             for part in self.new.parts:
-                for total, other in zip(sums[0], (weighted, applied, shifted), strict=True):
-                    total[part, part] += shifted[:, part].T @ other[:, part]
+                x, y, z = shifted[:, part], weighted[:, part], applied[:, part]
+                for total, product in zip(sums[0], (y.T @ y, x.T @ z, x.T @ x), strict=True):  # BLAS knows xᵀx and yᵀy
+                    total[part, part] += product
             sums[1] += np.count_nonzero(degree[where])
         return _NO_ROWS
 
     def _project_slices(self, store: VectorStore, slices: range, last: int) -> Iterator[tuple[Any, ...]]:
-        """Yield, slice by slice, its rows, and of these x, (d+τ) · x and (d+τ) · W x."""
+        """Yield, slice by slice, its rows, and of these x, √(d+τ) · x and (d+τ) · W x."""
         graph, unit = store.graph, store.graph.adjacency.weight_scale.unit
         step, block = self._kernel_step(unit), self.workspace.current.array
         shifted, weighted, applied = np.empty((3, SLICE_ROWS, self.new.dim), np.float32)
@@ -572,10 +574,18 @@ class GradualCorrection:
     def _announce_rows(self, store: VectorStore, first: int, last: int, _: list[Any], threshold: float) -> RowArray:
         """Return the rows whose served vector moves by more than the threshold."""
         where = slice(first, last)
-        distance = self.new.to_served(store.vectors[where]) - self.old.to_served(self.workspace.rows.array[where])
+        before = self.old.scale_rows(self.workspace.rows.array[where]) @ self._old_to_new_axes()
+        distance = self.new.scale_rows(store.vectors[where]) - before
         far = np.einsum("ij,ij->i", distance, distance) > threshold**2
         far &= (self.workspace.marked.array[where] == 0) & (store.graph.arrival[where] >= 0)
         return first + np.flatnonzero(far)
+
+    def _old_to_new_axes(self) -> NDArray[np.float32]:
+        """Return the rotation from the old internal axes to the new ones, in which served vectors are compared."""
+        if self._axes is None:
+            old, new = (np.eye(self.new.dim) if c.rotation is None else c.rotation for c in (self.old, self.new))
+            self._axes = (old @ new.T).astype(np.float32)
+        return self._axes
 
     def _finish_announce(self) -> None:
         self.workspace.clear_marks()
