@@ -49,6 +49,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "index_order": paper.index_order,
     "influence": paper.influence,
     "readings": paper.readings,
+    "best_reading": paper.best_reading,
     "epochs": paper.epochs,
     "order": paper.order,
     "f1_micro": partial(paper.f1, "micro"),

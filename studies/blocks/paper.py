@@ -98,14 +98,46 @@ def readings() -> str:
     both = ["arrival_micro", "current_micro"]
     rows = {setting: results.means(both, setting, format_points) for setting in results.study.settings}
     default = next(iter(rows))
-    if (facts := read_record("streams.json")) is not None:
-        late = {name: facts["datasets"][name]["never_late"] for name in results.study.datasets}
-        rows["no neighbor yet: not placed later"] = lambda name: " / ".join(
-            format_points(late[name][metric]) for metric in both
-        )
     rows["final graph embedded from scratch, settings of the first row"] = results.means(
         ["exact_micro"], default, format_points
     )
+    return table_by_dataset(rows, results.study.datasets)
+
+
+READING_WORDS = {
+    "depth 1": "one round",
+    "depth 2": "two rounds",
+    "on_empty neighbors": "empty set: neighbors",
+    "on_empty zero": "empty set: zero",
+    "on_empty resample": "empty set: drawn again",
+    "late_placement True": "placed later",
+    "late_placement False": "not placed later",
+    "components together": "components together",
+    "components separate": "components separate",
+}
+"""How the parameters in the setting names of study `readings_grid` are called in tables."""
+
+
+def best_reading() -> str:
+    """Return micro-F1 on arrival of the default and of the best combination of readings, at 50 % and 90 %."""
+    results = load_results("readings_grid")
+    default, rows = next(iter(results.study.settings)), {}
+
+    def format_best(metric: str) -> CellFormatter:
+        def format_cell(name: str) -> str:
+            scores = {setting: results.mean(metric, setting, name) for setting in results.study.settings}
+            if not all_measured(*scores.values()):
+                return MISSING
+            best = max(scores, key=scores.__getitem__)
+            words = (READING_WORDS[part] for part in best.partition(": ")[2].split(", "))
+            return f"{format_points(scores[best])} ({', '.join(words)})"
+
+        return format_cell
+
+    for share in (50, 90):
+        metric = f"arrival_micro@{share}"
+        rows[f"{share} % for training, default"] = results.means([metric], default, format_points)
+        rows[f"{share} % for training, best"] = format_best(metric)
     return table_by_dataset(rows, results.study.datasets)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,20 @@ class RemoteCascadeGraph(Graph):
     def run_cascade(self, source: int, depth: int, key: np.uint64) -> tuple[RowArray, NDArray[np.int64]]:
         """Return the rows influenced by `source`, and the bounds of the rounds; see `kernels.run_cascade`."""
         raise NotImplementedError
+
+
+class RowReads(Protocol):
+    """Reads of a graph that may be distributed over several machines."""
+
+    @property
+    def next_arrival(self) -> int:
+        """Arrival number of the next new vertex."""
+
+    def read_rows(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return one attribute of each row, such as "vectors", "placed", "arrival", "degree" or "in_strength"."""
+
+    def read_edges(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return one attribute of all edges of rows, row by row: "neighbor" or "outgoing"."""
 
 
 class Cascade:
@@ -53,6 +67,26 @@ class Cascade:
             graph.adjacency.links, graph.arrival, source, depth, self._seen, self._stamp, key
         )
         return rows_and_bounds
+
+    def sample_for_newcomer(
+        self, reads: RowReads, neighbors: RowArray, weights: NDArray[np.float32], attempt: int = 0
+    ) -> RowArray:
+        """Return the rows that the next arrival would influence if it had edges with these weights; nothing changes."""
+        key = draw_key(self.seed, reads.next_arrival, attempt)
+        order = np.argsort(neighbors, kind="stable")
+        influenced, rounds = neighbors[:0], 0
+        targets, outgoing, sources = neighbors, weights, np.full(neighbors.size, reads.next_arrival)
+        while targets.size and rounds != self.depth:
+            in_strength = reads.read_rows(targets, "in_strength").astype(np.float64)
+            at = np.minimum(np.searchsorted(neighbors, targets, sorter=order), neighbors.size - 1)
+            in_strength += np.where(neighbors[order[at]] == targets, weights[order[at]], 0)  # the newcomer's own edges
+            drawn = np.empty(targets.size, np.bool_)
+            kernels.draw_edges(key, reads.read_rows(targets, "arrival"), sources, in_strength, outgoing, drawn)
+            frontier = _unique_in_order(targets[drawn & ~np.isin(targets, influenced)])
+            influenced, rounds = np.concatenate([influenced, frontier]), rounds + 1
+            targets, outgoing = (reads.read_edges(frontier, name) for name in ("neighbor", "outgoing"))
+            sources = np.repeat(reads.read_rows(frontier, "arrival"), reads.read_rows(frontier, "degree"))
+        return influenced
 
 
 class CachedCascade(Cascade):
@@ -96,8 +130,7 @@ class CachedCascade(Cascade):
 
     def _select_new(self, rows: RowArray, source: int, rounds: list[RowArray]) -> RowArray:
         """Return the first occurrence of each row that is not in an earlier round."""
-        _, at = np.unique(rows, return_index=True)
-        rows = rows[np.sort(at)]
+        rows = _unique_in_order(rows)
         return rows[~np.isin(rows, np.concatenate([[source], *rounds]))]
 
     def _load_round(self, graph: Graph, row: int, number: int) -> RowArray:
@@ -138,3 +171,8 @@ class CachedCascade(Cascade):
         if self.owner.size < rows:
             self.owner = grow_array(self.owner, rows, -1)
             self.made, self.begin = grow_array(self.made, rows), grow_array(self.begin, rows)
+
+
+def _unique_in_order(rows: RowArray) -> RowArray:
+    """Return the first occurrence of each row."""
+    return rows[np.sort(np.unique(rows, return_index=True)[1])]
