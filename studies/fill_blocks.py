@@ -59,6 +59,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "clustering_completeness": partial(paper.clustering, "completeness"),
     "most_nmi": paper.most_nmi,
     "seconds": paper.seconds,
+    "seconds_by_share": paper.seconds_by_share,
+    "local_action": paper.local_action,
     "in_short": comparison.in_short,
     "compared_micro": partial(comparison.compared, "micro"),
     "compared_macro": partial(comparison.compared, "macro"),

@@ -107,7 +107,7 @@ def _arrival_goals() -> list[Goal]:
 
     return [
         Goal(
-            f"on arrival, {score}-F1 at most 3 points below plain spectral (the better of its two forms) retrained every 5 %",
+            f"on arrival, {score}-F1 at most 3 points below plain spectral (its better form) retrained every 5 %",
             -3,
             {name: difference(score, name) for name in NAMES},
         )

@@ -34,6 +34,7 @@ ARRIVAL, END = "on arrival", "at the end"
 PROTOCOLS = {ARRIVAL: "arrival", END: "current"}
 ROUNDING = 0.005  # rounding error of numbers printed with two decimals
 RULES = {"paper": PAPER, "ripple": OURS}
+TIMED_BASELINES = {"deepwalk": "DeepWalk", "node2vec": "node2vec", "struc2vec": "struc2vec", "netmf": "NetMF"}
 
 
 def data_sets() -> str:
@@ -224,6 +225,10 @@ def verdicts() -> str:
         "F1 grows with the training share": _grows_with_share(),
         "clustering: “the best performance on Cora and Flickr”": _clusters_best(),
         "running time “much smaller” than a retraining with random walks": _much_faster(),
+        "running time: “reasonably good stability to the training percentages”": _stable_time(),
+        "“the increased running times … is not as large as other baseline methods when the network size increases”": (
+            _grows_less()
+        ),
     }
     lines = [f"| {claim} | {_verdict(*finding)} |" for claim, finding in rows.items()]
     return "\n".join(["| claim | reproduces? | measured |", "|---|---|---|", *lines])
@@ -354,3 +359,53 @@ def seconds() -> str:
     return table_by_dataset(
         {label: timed.means([metric], "one thread", format_number) for metric, label in labels.items()}
     )
+
+
+def seconds_by_share() -> str:
+    """Return the seconds of start and stream by rule `paper` for every training share, one thread."""
+    timed = load_results("time")
+    rows = {
+        f"rule `paper`, {share} %": timed.means([f"paper@{share}"], "one thread", format_number) for share in SHARES
+    }
+    return table_by_dataset(rows | {"largest / smallest": lambda name: format_number(_share_ratio(name))})
+
+
+def _share_ratio(name: str) -> float:
+    """Return the longest time of rule `paper` over the shortest, over the training shares."""
+    seconds = [load_results("time").mean(f"paper@{share}", "one thread", name) for share in SHARES]
+    return max(seconds) / min(seconds) if all_measured(*seconds) else math.nan
+
+
+def _stable_time() -> tuple[list[float], float, str]:
+    ratios = [-_share_ratio(name) for name in NAMES]
+    return ratios, -2.0, "the longest time is at most twice the shortest on {good} of {of} data sets"
+
+
+def _grows_less() -> tuple[list[float], float, str]:
+    """Compare the growth of the running time from the smallest to the largest data set with that of each baseline."""
+    timed = load_results("time")
+
+    def growth(method: str) -> float:
+        small, large = (timed.mean(method, "one thread", name) for name in ("wiki", "flickr"))
+        return large / small
+
+    differences = [growth(method) - growth("paper") for method in TIMED_BASELINES]
+    others = ", ".join(f"{label} {growth(method):.1f}" for method, label in TIMED_BASELINES.items())
+    own = growth("paper")
+    return (
+        differences,
+        0.0,
+        f"less than {{good}} of the {{of}}: from Wiki to Flickr {own:.1f} times the seconds; {others}",
+    )
+
+
+def local_action() -> str:
+    """Return the processor time of an arrival by rule `paper`, and the number of vertices it moves."""
+    results = load_results("local_action")
+    columns = {"arrival_us": "µs of an arrival", "influenced": "vertices moved besides it", "degree": "mean degree"}
+    dataset = results.study.datasets[0]
+    rows = {
+        setting: [format_number(results.mean(metric, setting, dataset)) for metric in columns]
+        for setting in results.study.settings
+    }
+    return markdown_table(list(columns.values()), rows)
