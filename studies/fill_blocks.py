@@ -69,6 +69,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "ratios": comparison.ratios,
     "growth": comparison.growth,
     "links": comparison.links,
+    "systems": comparison.systems,
     "latency": comparison.latency,
     "goals": goals.goals,
     "ritz_goal": objective.ritz_goal,

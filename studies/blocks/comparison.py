@@ -187,6 +187,15 @@ def links() -> str:
     )
 
 
+def systems() -> str:
+    """Return micro-F1 of dynamic methods with 50 % for training: on arrival / at the end."""
+    results = load_results("systems")
+    return table_by_dataset({
+        setting: results.means(["arrival_micro", "current_micro"], setting, format_points)
+        for setting in results.study.settings
+    })  # fmt: skip
+
+
 def latency() -> str:
     """Return the microseconds of an arrival: median / 99th percentile / maximum."""
     results = load_results("time")

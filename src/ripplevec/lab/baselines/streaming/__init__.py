@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from ripplevec.errors import check_choice
 from ripplevec.lab.baselines.streaming.base import StreamingBaseline, StreamingBaselineAdapter
+from ripplevec.lab.baselines.streaming.dane import DANE
+from ripplevec.lab.baselines.streaming.dhpe import DHPE
 from ripplevec.lab.baselines.streaming.incremental_svd import IncrementalSVD
 from ripplevec.lab.baselines.streaming.out_of_sample import NeighborMean, Nystrom
 from ripplevec.lab.baselines.streaming.warm_node2vec import WarmNode2Vec
 
 __all__ = [
+    "DANE",
+    "DHPE",
     "STREAMING_BASELINES",
     "IncrementalSVD",
     "NeighborMean",
@@ -20,6 +24,8 @@ __all__ = [
 ]
 
 STREAMING_BASELINES: dict[str, type[StreamingBaseline]] = {
+    "dane": DANE,
+    "dhpe": DHPE,
     "neighbor_mean": NeighborMean,
     "nystrom": Nystrom,
     "warm_node2vec": WarmNode2Vec,
