@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from ripplevec.influence._kernels import draw_key
 from ripplevec.util.growable_array import grow_array
 
 UNLIMITED_DEPTH = -1  # as many rounds as reach new vertices
+NO_ROWS: RowArray = np.empty(0, np.int64)
 _SAVED_ARRAYS = ("owner", "made", "begin", "members")  # names of attributes and of saved arrays
 
 
@@ -74,19 +76,13 @@ class Cascade:
         """Return the rows that the next arrival would influence if it had edges with these weights; nothing changes."""
         key = draw_key(self.seed, reads.next_arrival, attempt)
         order = np.argsort(neighbors, kind="stable")
-        influenced, rounds = neighbors[:0], 0
-        targets, outgoing, sources = neighbors, weights, np.full(neighbors.size, reads.next_arrival)
-        while targets.size and rounds != self.depth:
-            in_strength = reads.read_rows(targets, "in_strength").astype(np.float64)
-            at = np.minimum(np.searchsorted(neighbors, targets, sorter=order), neighbors.size - 1)
-            in_strength += np.where(neighbors[order[at]] == targets, weights[order[at]], 0)  # the newcomer's own edges
-            drawn = np.empty(targets.size, np.bool_)
-            kernels.draw_edges(key, reads.read_rows(targets, "arrival"), sources, in_strength, outgoing, drawn)
-            frontier = _unique_in_order(targets[drawn & ~np.isin(targets, influenced)])
-            influenced, rounds = np.concatenate([influenced, frontier]), rounds + 1
-            targets, outgoing = (reads.read_edges(frontier, name) for name in ("neighbor", "outgoing"))
-            sources = np.repeat(reads.read_rows(frontier, "arrival"), reads.read_rows(frontier, "degree"))
-        return influenced
+
+        def read_in_strength(rows: RowArray) -> NDArray[np.float64]:
+            at = order[np.minimum(np.searchsorted(neighbors, rows, sorter=order), neighbors.size - 1)]
+            own_edges = np.where(neighbors[at] == rows, weights[at], 0)
+            return reads.read_rows(rows, "in_strength") + own_edges
+
+        return spread_by_reads(reads, reads.next_arrival, (neighbors, weights), self.depth, key, read_in_strength)[0]
 
 
 class CachedCascade(Cascade):
@@ -171,6 +167,34 @@ class CachedCascade(Cascade):
         if self.owner.size < rows:
             self.owner = grow_array(self.owner, rows, -1)
             self.made, self.begin = grow_array(self.made, rows), grow_array(self.begin, rows)
+
+
+def spread_by_reads(
+    reads: RowReads,
+    source_number: int,
+    first_edges: tuple[RowArray, NDArray[np.float32]],
+    depth: int,
+    key: np.uint64,
+    read_in_strength: Callable[[RowArray], NDArray[np.float64]],
+    excluded: RowArray = NO_ROWS,
+) -> tuple[RowArray, NDArray[np.int64]]:
+    """Run the cascade of `kernels.run_cascade` on a graph that is read row by row; return rows and bounds of rounds.
+
+    The source has this arrival number and these edges (neighbors and outgoing weights). Influence does not reach the
+    `excluded` rows.
+    """
+    (targets, outgoing), influenced, bounds = first_edges, NO_ROWS, [0]
+    sources = np.full(targets.size, source_number)
+    while targets.size and len(bounds) - 1 != depth:
+        drawn = np.empty(targets.size, np.bool_)
+        numbers = reads.read_rows(targets, "arrival")
+        kernels.draw_edges(key, numbers, sources, read_in_strength(targets), outgoing, drawn)
+        frontier = _unique_in_order(targets[drawn & ~np.isin(targets, np.append(influenced, excluded))])
+        influenced = np.concatenate([influenced, frontier])
+        bounds.append(influenced.size)
+        targets, outgoing = (reads.read_edges(frontier, name) for name in ("neighbor", "outgoing"))
+        sources = np.repeat(reads.read_rows(frontier, "arrival"), reads.read_rows(frontier, "degree"))
+    return influenced, np.array(bounds)
 
 
 def _unique_in_order(rows: RowArray) -> RowArray:

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import GraphDelta, strip_prefix
-from ripplevec.influence.cascade import CachedCascade, Cascade, RowReads
+from ripplevec.influence.cascade import NO_ROWS, CachedCascade, Cascade, RowReads
 from ripplevec.rules.laplacian_rule import LaplacianRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views.base import Progress
 
 ON_EMPTY = ("neighbors", "zero", "resample")  # replacements for an empty influenced set; see `Embedder`
-_NO_ROWS: RowArray = np.empty(0, np.int64)
 MAX_RESAMPLES = 100  # attempts to draw a non-empty influenced set, before all neighbors are used
 
 
@@ -72,12 +71,12 @@ class PaperRule(LaplacianRule):
             if store.placed[row]:  # an unplaced neighbor may have been queued twice
                 continue
             if self._columns_in_use() < self.dim:
-                store.update_rows(partial(_set_unit_vector, self._columns_in_use()), row, _NO_ROWS)
+                store.update_rows(partial(_set_unit_vector, self._columns_in_use()), row, NO_ROWS)
                 self.unit_vectors += 1
             else:
                 neighbors = store.graph.adjacency.neighbors(row)
                 sample = partial(self.cascade.sample_influenced, store.graph, row)
-                influenced = self._draw_influenced(neighbors, sample, store.placed.__getitem__)
+                influenced = self._draw_influenced(neighbors, sample, lambda rows: store.placed[rows])
                 if influenced is None:
                     continue
                 store.update_rows(apply_local_action, row, influenced)

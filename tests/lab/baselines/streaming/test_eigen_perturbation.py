@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh, subspace_angles
 
+from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines.streaming import DANE, DHPE
 
 EACH = pytest.mark.parametrize("method", [DANE(dim=6, chunk=1), DHPE(dim=6, chunk=1)], ids=["DANE", "DHPE"])
@@ -73,3 +74,8 @@ def test_dhpe_lowers_the_decay_as_the_spectral_radius_grows(small_stream: Any) -
     assert method._beta < first
     radius = np.abs(np.linalg.eigvalsh(method._graph.toarray())).max()
     assert 0.5 < method._beta * radius < 1.1
+
+
+def test_dhpe_with_decay_of_one_raises() -> None:
+    with pytest.raises(InvalidValueError, match=r"DHPE\.decay: expected a number above 0, below 1, got 1"):
+        DHPE(decay=1.0)

@@ -9,11 +9,12 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import eigsh
 
+from ripplevec.errors import InvalidValueError
+from ripplevec.lab.baselines.base import check_settings
 from ripplevec.lab.baselines.streaming.eigen_perturbation import EigenPerturbation, Forms, Matrix
 from ripplevec.views.solvers import MAX_DENSE_SIZE
 
 PSEUDO_INVERSE_TOLERANCE = 1e-6  # singular values below this share of the largest are ignored
-
 MIN_DENOMINATOR = 0.1  # of λ / (1 + λ): exact eigenvalues of the proximity are above −½
 
 
@@ -27,6 +28,11 @@ class DHPE(EigenPerturbation):
     """
 
     decay: float = 0.8
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if self.decay >= 1:
+            raise InvalidValueError.of("DHPE.decay", "a number above 0, below 1", self.decay)
 
     def solve(self, graph: csr_array) -> tuple[Matrix, Matrix]:
         """Return the eigenvalues of the proximity of largest magnitude, and eigenvectors with xᵀ(I − βA)x = 1."""
