@@ -2,8 +2,8 @@
 
 The paper states O(|I|) for an arrival with the influenced set I, and O(β) for a graph of mean degree β and one round. A
 generated graph of `vertices` vertices, with `edges_per_vertex` edges each, grows in its own order. The first `start`
-vertices are embedded, the others arrive, and the last `arrivals` of them are measured. Processor time hardly depends on
-other load on the machine. `depth` is that of the rule.
+vertices are embedded, the others arrive, and the last `arrivals` of them are measured. Processor time depends less on
+other load on the machine than elapsed time. `depth` is that of the rule.
 """
 
 from __future__ import annotations
