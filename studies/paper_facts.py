@@ -2,8 +2,8 @@
 
     python studies/paper_facts.py [FILE]     # by default results/streams.json
 
-These are how strongly the index order follows the classes, how many vertices an arrival influences, and the effect of
-placing vertices late. The tables of docs/paper.md show them.
+These are how strongly the index order follows the classes, and how many vertices an arrival influences. The tables of
+docs/paper.md show them.
 """
 
 from __future__ import annotations
@@ -11,24 +11,22 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from statistics import fmean
-from typing import Literal
-from unittest.mock import patch
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
 from ripplevec import Embedder
-from ripplevec.graph.adjacency import RowArray
 from ripplevec.lab import datasets
 from ripplevec.lab.datasets import Dataset
-from ripplevec.lab.evaluation import score_at_end, score_on_arrival, stream
+from ripplevec.lab.evaluation import stream
+from ripplevec.lab.evaluation.protocols import ChangedVectors
 from ripplevec.lab.experiments.record import describe_environment
-from ripplevec.rules.paper import PaperRule
-from ripplevec.rules.vector_store import VectorStore
 
 ROOT = Path(__file__).resolve().parent.parent
-START, SEED, SEEDS, DIM = 0.5, 0, (0, 1, 2), 90
+START, SEED = 0.5, 0
+PAPER: dict[str, Any] = {"rule": "paper", "dim": 90, "seed": SEED, "threads": 1}
 
 
 def measure_index_order(dataset: Dataset) -> dict[str, float]:
@@ -49,8 +47,10 @@ def measure_index_order(dataset: Dataset) -> dict[str, float]:
 
 def measure_influence(dataset: Dataset) -> dict[str, float]:
     """Return the sizes of influenced sets at depth 1, and the share of zero vectors at the end."""
-    sizes = np.array(_influenced_set_sizes(dataset))
-    model = _build_model("neighbors")
+    observer = SetSizes()
+    stream(Embedder(**PAPER, on_empty="zero", late_placement=False), dataset, START, SEED, observer=observer)
+    sizes = np.array(observer.sizes)
+    model = Embedder(**PAPER)
     final = stream(model, dataset, START, SEED).final_vectors
     return {
         "sets_drawn": len(sizes),
@@ -61,39 +61,27 @@ def measure_influence(dataset: Dataset) -> dict[str, float]:
     }
 
 
-def score_without_late_placement(dataset: Dataset) -> dict[str, float]:
-    """Return the scores in percent if a vertex that arrives without a neighbor is never placed later."""
-    draw_influenced = PaperRule._draw_influenced
+class SetSizes:
+    """Observes the size of the influenced set of every arrival that has a placed neighbor, empty sets included.
 
-    def influence_of_new_vertices(rule: PaperRule, store: VectorStore, row: int) -> RowArray | None:
-        return draw_influenced(rule, store, row) if row == store.graph.row_count - 1 else None
+    For a model in which an arrival changes nothing but itself and its influenced set: empty sets are not replaced, and
+    no vertex is placed later.
+    """
 
-    with patch.object(PaperRule, "_draw_influenced", influence_of_new_vertices):
-        results = [stream(_build_model("neighbors", seed), dataset, START, seed) for seed in SEEDS]
-    return {
-        "arrival_micro": 100 * fmean(score_on_arrival(result).micro for result in results),
-        "current_micro": 100 * fmean(score_at_end(result).micro for result in results),
-    }
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self._unplaced = 0
 
+    def begin(self, model: Any, present: NDArray[np.int64]) -> None:
+        """Count the vertices without a vector after the start."""
+        self._unplaced = model.diagnostics()["unplaced"]
 
-def _influenced_set_sizes(dataset: Dataset) -> list[int]:
-    """Return the size of every influenced set drawn in a stream, including empty ones."""
-    sizes: list[int] = []
-    draw_influenced = PaperRule._draw_influenced
-
-    def draw_and_record(rule: PaperRule, store: VectorStore, row: int) -> RowArray | None:
-        influenced = draw_influenced(rule, store, row)
-        if influenced is not None:  # an arrival without neighbors draws no set
-            sizes.append(len(influenced))
-        return influenced
-
-    with patch.object(PaperRule, "_draw_influenced", draw_and_record):
-        stream(_build_model("zero"), dataset, START, SEED)
-    return sizes
-
-
-def _build_model(on_empty: Literal["neighbors", "zero"], seed: int = SEED) -> Embedder:
-    return Embedder(rule="paper", dim=DIM, seed=seed, on_empty=on_empty, threads=1)
+    def step(self, model: Any, present: NDArray[np.int64], arrived: int, changes: ChangedVectors) -> None:
+        """Count the vertices that an arrival has moved; an arrival without a placed neighbor draws no set."""
+        unplaced = model.diagnostics()["unplaced"]
+        if unplaced == self._unplaced:
+            self.sizes.append(len(changes.ids) - arrived)
+        self._unplaced = unplaced
 
 
 if __name__ == "__main__":
@@ -104,13 +92,11 @@ if __name__ == "__main__":
         facts[name] = {
             "index": measure_index_order(data),
             "influence": measure_influence(data),
-            "never_late": score_without_late_placement(data),
         }
     content = {
         "start": START,
         "seed": SEED,
-        "seeds_of_scores": SEEDS,
-        "dim": DIM,
+        "dim": PAPER["dim"],
         "environment": describe_environment(),
         "datasets": facts,
     }

@@ -56,6 +56,7 @@ def test_parameter_doc_has_a_summary_of_one_sentence(doc: ParameterDoc) -> None:
         ("search", parameters.SearchMethod),
         ("on_empty", parameters.EmptyInfluence),
         ("normalization", parameters.LaplacianNormalization),
+        ("components", parameters.LaplacianComponents),
     ],
 )
 def test_parameter_choices_equal_those_of_the_type_and_are_accepted(name: str, choices: object) -> None:

@@ -37,7 +37,9 @@ INVALID: dict[str, list[Any]] = {
     "start_size": [0, 1, 2.5, "small", None],
     "change_threshold": [-1, float("nan"), "small", None],
     "on_empty": ["one", None],
+    "late_placement": [1, None, "no"],
     "normalization": ["none", None],
+    "components": ["largest", None],
     "reuse_influence": [1, None, True],  # not with rule "ripple"
     "threads": [0, -2, 1.5, "all"],
     "search": ["fast", None, 3],

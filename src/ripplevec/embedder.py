@@ -37,6 +37,7 @@ from ripplevec.parameters import (
     AnchorPace,
     DuplicatePolicy,
     EmptyInfluence,
+    LaplacianComponents,
     LaplacianNormalization,
     Parameters,
     RuleName,
@@ -114,8 +115,14 @@ class Embedder:
     on_empty : {"neighbors", "zero", "resample"}, default "neighbors"
         Replacement for an empty influenced set, for rule "paper". "neighbors" takes all neighbors, "zero" gives the
         arrival a zero vector and moves no other vertex, "resample" draws again.
+    late_placement : bool, default True
+        Whether a vertex that arrived without a placed neighbor is placed later, for rule "paper". Then the next
+        arrival that is connected to it places it; otherwise its vector stays zero.
     normalization : {"symmetric", "random-walk", "unnormalized"}, default "symmetric"
         Normalization of the Laplacian, for rule "paper".
+    components : {"together", "separate"}, default "together"
+        Treatment of connected components at the start, for rule "paper". "together" gives the eigenvectors of the
+        whole graph, of which the first tell components apart; "separate" leaves these out.
     reuse_influence : bool, default False
         Whether influenced sets of earlier arrivals are reused, for rule "paper". Faster, and approximate: only the
         first round is drawn anew.
@@ -164,7 +171,9 @@ class Embedder:
     start_size: Literal["auto"] | int = "auto"
     change_threshold: float = 0.01
     on_empty: EmptyInfluence = "neighbors"
+    late_placement: bool = True
     normalization: LaplacianNormalization = "symmetric"
+    components: LaplacianComponents = "together"
     reuse_influence: bool = False
     threads: int | None = None
     search: SearchMethod = "auto"
@@ -503,7 +512,8 @@ class Embedder:
         Returns
         -------
         float32 array of shape (dim,)
-            The vector, before the arrival would move its neighbors.
+            The vector, before the arrival would move its neighbors. With rule "paper" it depends on random draws:
+            they are those of the next arrival.
 
         Raises
         ------

@@ -27,7 +27,7 @@ from ripplevec.search.searcher import check_search_method
 from ripplevec.temporal.edge_aging import EdgeAging
 from ripplevec.util.parallel import resolve_threads
 from ripplevec.views.base import View
-from ripplevec.views.laplacian import NORMALIZATIONS
+from ripplevec.views.laplacian import COMPONENTS, NORMALIZATIONS
 from ripplevec.views.spectral import SpectralView, auto_views
 
 RuleName: TypeAlias = Literal["ripple", "paper"]
@@ -37,6 +37,7 @@ Storage: TypeAlias = Literal["auto", "float32", "float16"]
 SearchMethod: TypeAlias = Literal["auto", "exact", "ann"]
 EmptyInfluence: TypeAlias = Literal["neighbors", "zero", "resample"]
 LaplacianNormalization: TypeAlias = Literal["symmetric", "random-walk", "unnormalized"]
+LaplacianComponents: TypeAlias = Literal["together", "separate"]
 
 STORAGE_DTYPES: dict[str, type[np.floating[Any]]] = {"auto": np.float32, "float32": np.float32, "float16": np.float16}
 ANCHOR_PACES = ("gradual", "immediate")
@@ -64,7 +65,9 @@ class Parameters:
     start_size: Literal["auto"] | int
     change_threshold: float
     on_empty: EmptyInfluence
+    late_placement: bool
     normalization: LaplacianNormalization
+    components: LaplacianComponents
     reuse_influence: bool
     threads: int | None
     search: SearchMethod
@@ -76,6 +79,7 @@ class Parameters:
         check_choice("duplicates", self.duplicates, DUPLICATE_POLICIES)
         check_choice("on_empty", self.on_empty, ON_EMPTY)
         check_choice("normalization", self.normalization, NORMALIZATIONS)
+        check_choice("components", self.components, COMPONENTS)
         check_search_method(self.search)
         check_choice("storage", self.storage, STORAGE_DTYPES)
         _check_integer("dim", self.dim, 1, MAX_DIM)
@@ -91,7 +95,7 @@ class Parameters:
             _check_nonnegative("anchor_growth", self.anchor_growth)
         check_choice("anchor_pace", self.anchor_pace, ANCHOR_PACES)
         _check_nonnegative("change_threshold", self.change_threshold)
-        for name in ("directed", "reuse_influence"):
+        for name in ("directed", "late_placement", "reuse_influence"):
             _check_bool(name, getattr(self, name))
         if self.normalize != "auto":
             _check_bool("normalize", self.normalize)
@@ -199,7 +203,9 @@ def _create_paper(parameters: Parameters) -> Rule:
         depth=parameters.depth,
         seed=parameters.seed,
         on_empty=parameters.on_empty,
+        late_placement=parameters.late_placement,
         normalization=parameters.normalization,
+        components=parameters.components,
         reuse_influence=parameters.reuse_influence,
     )
 

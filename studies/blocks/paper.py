@@ -34,6 +34,7 @@ ARRIVAL, END = "on arrival", "at the end"
 PROTOCOLS = {ARRIVAL: "arrival", END: "current"}
 ROUNDING = 0.005  # rounding error of numbers printed with two decimals
 RULES = {"paper": PAPER, "ripple": OURS}
+TIMED_BASELINES = {"deepwalk": "DeepWalk", "node2vec": "node2vec", "struc2vec": "struc2vec", "netmf": "NetMF"}
 
 
 def data_sets() -> str:
@@ -98,14 +99,46 @@ def readings() -> str:
     both = ["arrival_micro", "current_micro"]
     rows = {setting: results.means(both, setting, format_points) for setting in results.study.settings}
     default = next(iter(rows))
-    if (facts := read_record("streams.json")) is not None:
-        late = {name: facts["datasets"][name]["never_late"] for name in results.study.datasets}
-        rows["no neighbor yet: not placed later"] = lambda name: " / ".join(
-            format_points(late[name][metric]) for metric in both
-        )
     rows["final graph embedded from scratch, settings of the first row"] = results.means(
         ["exact_micro"], default, format_points
     )
+    return table_by_dataset(rows, results.study.datasets)
+
+
+READING_WORDS = {
+    "depth 1": "one round",
+    "depth 2": "two rounds",
+    "on_empty neighbors": "empty set: neighbors",
+    "on_empty zero": "empty set: zero",
+    "on_empty resample": "empty set: drawn again",
+    "late_placement True": "placed later",
+    "late_placement False": "not placed later",
+    "components together": "components together",
+    "components separate": "components separate",
+}
+"""How the parameters in the setting names of study `readings_grid` are called in tables."""
+
+
+def best_reading() -> str:
+    """Return micro-F1 on arrival of the default and of the best combination of readings, at 50 % and 90 %."""
+    results = load_results("readings_grid")
+    default, rows = next(iter(results.study.settings)), {}
+
+    def format_best(metric: str) -> CellFormatter:
+        def format_cell(name: str) -> str:
+            scores = {setting: results.mean(metric, setting, name) for setting in results.study.settings}
+            if not all_measured(*scores.values()):
+                return MISSING
+            best = max(scores, key=scores.__getitem__)
+            words = (READING_WORDS[part] for part in best.partition(": ")[2].split(", "))
+            return f"{format_points(scores[best])} ({', '.join(words)})"
+
+        return format_cell
+
+    for share in (50, 90):
+        metric = f"arrival_micro@{share}"
+        rows[f"{share} % for training, default"] = results.means([metric], default, format_points)
+        rows[f"{share} % for training, best"] = format_best(metric)
     return table_by_dataset(rows, results.study.datasets)
 
 
@@ -192,6 +225,10 @@ def verdicts() -> str:
         "F1 grows with the training share": _grows_with_share(),
         "clustering: “the best performance on Cora and Flickr”": _clusters_best(),
         "running time “much smaller” than a retraining with random walks": _much_faster(),
+        "running time: “reasonably good stability to the training percentages”": _stable_time(),
+        "“the increased running times … is not as large as other baseline methods when the network size increases”": (
+            _grows_less()
+        ),
     }
     lines = [f"| {claim} | {_verdict(*finding)} |" for claim, finding in rows.items()]
     return "\n".join(["| claim | reproduces? | measured |", "|---|---|---|", *lines])
@@ -322,3 +359,53 @@ def seconds() -> str:
     return table_by_dataset(
         {label: timed.means([metric], "one thread", format_number) for metric, label in labels.items()}
     )
+
+
+def seconds_by_share() -> str:
+    """Return the seconds of start and stream by rule `paper` for every training share, one thread."""
+    timed = load_results("time")
+    rows = {
+        f"rule `paper`, {share} %": timed.means([f"paper@{share}"], "one thread", format_number) for share in SHARES
+    }
+    return table_by_dataset(rows | {"largest / smallest": lambda name: format_number(_share_ratio(name))})
+
+
+def _share_ratio(name: str) -> float:
+    """Return the longest time of rule `paper` over the shortest, over the training shares."""
+    seconds = [load_results("time").mean(f"paper@{share}", "one thread", name) for share in SHARES]
+    return max(seconds) / min(seconds) if all_measured(*seconds) else math.nan
+
+
+def _stable_time() -> tuple[list[float], float, str]:
+    ratios = [-_share_ratio(name) for name in NAMES]
+    return ratios, -2.0, "the longest time is at most twice the shortest on {good} of {of} data sets"
+
+
+def _grows_less() -> tuple[list[float], float, str]:
+    """Compare the growth of the running time from the smallest to the largest data set with that of each baseline."""
+    timed = load_results("time")
+
+    def growth(method: str) -> float:
+        small, large = (timed.mean(method, "one thread", name) for name in ("wiki", "flickr"))
+        return large / small
+
+    differences = [growth(method) - growth("paper") for method in TIMED_BASELINES]
+    others = ", ".join(f"{label} {growth(method):.1f}" for method, label in TIMED_BASELINES.items())
+    own = growth("paper")
+    return (
+        differences,
+        0.0,
+        f"less than {{good}} of the {{of}}: from Wiki to Flickr {own:.1f} times the seconds; {others}",
+    )
+
+
+def local_action() -> str:
+    """Return the processor time of an arrival by rule `paper`, and the number of vertices it moves."""
+    results = load_results("local_action")
+    columns = {"arrival_us": "µs of an arrival", "influenced": "vertices moved besides it", "degree": "mean degree"}
+    dataset = results.study.datasets[0]
+    rows = {
+        setting: [format_number(results.mean(metric, setting, dataset)) for metric in columns]
+        for setting in results.study.settings
+    }
+    return markdown_table(list(columns.values()), rows)

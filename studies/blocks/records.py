@@ -27,6 +27,7 @@ OURS, PAPER = "ripplevec", "rule paper"
 PAPER_BASELINES = ("DeepWalk", "node2vec", "struc2vec", "NetMF")
 RETRAINED = (*PAPER_BASELINES, "LINE", "GraphWave")
 TUNED = tuple(f"{name}, tuned" for name in RETRAINED)
+SPECTRAL = ("spectral", "spectral, separate components")
 STREAMING = ("neighbor mean", "Nyström", "incremental SVD", "warm node2vec")
 SHARES = range(10, 100, 10)
 SHARES_FROM_30 = SHARES[2:]

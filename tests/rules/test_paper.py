@@ -50,19 +50,19 @@ def test_arrivals_preserve_the_gram_matrix(
     normalization: str,
     reuse: bool,
 ) -> None:
-    """Arrivals preserve FᵀF; each of the first k arrivals in an empty graph adds a one to its diagonal."""
+    """Arrivals preserve FᵀF, except that the first ones add a one to its diagonal for each column that is zero."""
     rng = np.random.default_rng(seed)
     reuse = reuse and depth is not None
     model = paper(
         seed=seed, depth=depth, on_empty=on_empty, directed=directed, normalization=normalization, reuse_influence=reuse
     ).fit(edges_of(seed, vertices=20, edges=start))
     initial = gram(model)
+    used = np.count_nonzero(initial.diagonal())
     for number in range(20):
         others = rng.integers(0, 25 + number, rng.integers(0, 5))
         model.add_vertex(100 + number, others.tolist(), (2.0 ** rng.integers(-3, 4, others.size)).tolist())
-        expected = initial
-        if not initial.any():
-            expected = np.diag((np.arange(4) < round(np.trace(gram(model)))).astype(float))
+        expected = initial.copy()
+        expected[used:, used:] = np.diag(np.arange(4 - used) < round(np.trace(gram(model)[used:, used:])))
         np.testing.assert_allclose(gram(model), expected, atol=1e-10)
     assert model.diagnostics()["orthogonality_error"] < 1e-10
 
@@ -101,12 +101,26 @@ def test_first_arrivals_in_an_empty_model_get_unit_vectors() -> None:
     np.testing.assert_allclose(gram(model), np.eye(4), atol=1e-12)
 
 
-@pytest.mark.parametrize("edges", [[("a", "b"), ("b", "c"), ("c", "a")], []])
-def test_small_start_preserves_its_gram_matrix(edges: list[Any]) -> None:
-    model = paper(dim=6).fit(edges)
-    np.testing.assert_allclose(gram(model), np.diag(np.arange(6) < (2 if edges else 0)), atol=1e-12)
-    model.partial_fit([("d", "a"), ("d", "b"), ("e", "d")])
+@pytest.mark.parametrize(("edges", "start_columns"), [([("a", "b"), ("b", "c"), ("c", "a")], 2), ([], 0)])
+def test_start_with_fewer_eigenvectors_than_columns_gives_unit_vectors_to_the_next_arrivals(
+    edges: list[Any], start_columns: int
+) -> None:
+    model = paper(dim=5).fit(edges)
+    for used in range(start_columns, 5):
+        np.testing.assert_allclose(gram(model), np.diag(np.arange(5) < used), atol=1e-12)
+        preview = model.preview(model.ids[:1])
+        assert model.add_vertex(used, model.ids[:1]).tolist() == preview.tolist() == np.eye(5)[used].tolist()
+    model.partial_fit([("d", "a"), ("d", 4), ("e", "d")])
+    np.testing.assert_allclose(gram(model), np.eye(5), atol=1e-12)
     assert model.diagnostics()["orthogonality_error"] < 1e-12
+
+
+def test_restored_model_continues_with_unit_vectors_for_the_columns_that_are_left() -> None:
+    model = paper(dim=5).fit([("a", "b"), ("b", "c"), ("c", "a")])
+    model.add_vertex("d", ["a"])
+    restored = paper(dim=5)
+    restored.engine.restore(model.engine.state())
+    assert restored.add_vertex("e", ["a"]).tolist() == model.add_vertex("e", ["a"]).tolist() == np.eye(5)[3].tolist()
 
 
 def test_single_influenced_vertex_becomes_zero() -> None:
@@ -152,6 +166,25 @@ def test_unplaced_vertices_are_placed_by_the_first_arrival_that_touches_them() -
     assert model.diagnostics()["unplaced"] == 0
     assert set("pqr") <= set(changes.ids)
     assert model.diagnostics()["orthogonality_error"] < 1e-12
+
+
+def test_unplaced_vertices_without_late_placement_stay_zero() -> None:
+    model = paper(dim=2, late_placement=False).fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
+    model.add_vertex("p")
+    changes = model.partial_fit([("r", "p"), ("r", "a")])
+    assert model.diagnostics()["unplaced"] == 1
+    assert not model["p"].any()
+    assert "p" not in changes.ids
+    assert model["r"].any()
+    assert model.diagnostics()["orthogonality_error"] < 1e-12
+
+
+def test_components_together_tell_components_apart_and_separate_ones_do_not() -> None:
+    edges = [(6 * part + u, 6 * part + (u + 1) % 6) for part in range(3) for u in range(6)]
+    together, separate = (paper(dim=2, components=components).fit(edges) for components in ("together", "separate"))
+    assert np.unique(together.to_numpy().round(5), axis=0).shape[0] == 3  # a regular graph: one vector per component
+    np.testing.assert_allclose(separate.to_numpy()[:6].sum(axis=0), 0, atol=1e-6)
+    assert np.unique(separate.to_numpy()[:6].round(5), axis=0).shape[0] > 3
 
 
 def test_unplaced_vertices_have_no_influence() -> None:
@@ -207,10 +240,27 @@ def test_anchor_does_nothing(edges_of: Any) -> None:
     assert not model.partial_fit(edges_of(7, vertices=500, edges=900)).anchored
 
 
-def test_preview_is_the_mean_of_the_neighbors(edges_of: Any) -> None:
-    model = paper().fit(edges_of(1))
-    a, b = model.ids[:2]
-    np.testing.assert_allclose(model.preview([a, b]), (model[a] + model[b]) / 2, atol=1e-6)
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    depth=st.sampled_from([0, 1, 2, None]),
+    on_empty=st.sampled_from(ON_EMPTY),
+    directed=st.booleans(),
+    duplicates=st.sampled_from(["add", "ignore", "replace"]),
+)
+def test_preview_is_the_vector_of_the_next_arrival(
+    edges_of: Any, seed: int, depth: int | None, on_empty: str, directed: bool, duplicates: str
+) -> None:
+    rng = np.random.default_rng(seed)
+    model = paper(seed=seed, depth=depth, on_empty=on_empty, directed=directed, duplicates=duplicates)
+    model.fit(edges_of(seed, vertices=20, edges=60))
+    for number in range(12):
+        names = [model.ids[position] for position in rng.integers(0, len(model), rng.integers(1, 6))]
+        weights = (2.0 ** rng.integers(-3, 4, len(names))).tolist()
+        before = model.digest()
+        preview = model.preview(names, weights)
+        assert model.digest() == before
+        np.testing.assert_allclose(model.add_vertex(f"new {number}", names, weights), preview, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -61,3 +61,74 @@ def test_laplacian_vectors_of_dense_and_iterative_solver_agree(
     assert subspace_angles(dense, iterative).max() < 1e-5
     weight = sample.degree if normalization == "random-walk" else np.ones(sample.rows)
     np.testing.assert_allclose(iterative.T @ (weight[:, None] * iterative), np.eye(4), atol=1e-9)
+
+
+def copies_of_a_graph(copies: int, size: int, pairs: int) -> list[tuple[int, int]]:
+    """Return the edges of identical connected graphs of this size, and of further components of two vertices."""
+    draw = np.random.default_rng(3)
+    ring = [(u, (u + 1) % size) for u in range(size)]
+    chords = [(int(u), int(v)) for u, v in draw.integers(0, size, (size // 2, 2))]
+    edges = [(copy * size + u, copy * size + v) for copy in range(copies) for u, v in ring + chords]
+    return edges + [(copies * size + 2 * pair, copies * size + 2 * pair + 1) for pair in range(pairs)]
+
+
+def check_eigenvectors(sample: Any, vectors: np.ndarray, normalization: str, expected: np.ndarray) -> None:
+    """Check that the columns are orthonormal eigenvectors of the expected eigenvalues, repeated ones included."""
+    weight = sample.degree if normalization == "random-walk" else np.ones(sample.rows)
+    np.testing.assert_allclose(vectors.T @ (weight[:, None] * vectors), np.eye(vectors.shape[1]), atol=1e-8)
+    matrix = laplacian_of(sample, normalization)
+    values = np.einsum("ij,ij->j", vectors, matrix @ vectors) / (vectors**2).sum(axis=0)
+    np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-6)
+    np.testing.assert_allclose(values, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+@pytest.mark.parametrize("columns", [12, 40])
+@pytest.mark.parametrize("dense", [False, True])
+def test_laplacian_vectors_of_many_components_include_every_copy_of_an_eigenvalue(
+    create_sample: Any, monkeypatch: pytest.MonkeyPatch, normalization: str, columns: int, dense: bool
+) -> None:
+    """Of 27 components, 26 copies of the eigenvalue 0 come first; then each eigenvalue of the copies seven times."""
+    sample = create_sample(7 * 60 + 40, copies_of_a_graph(7, 60, 20))
+    monkeypatch.setattr(module, "MAX_DENSE_SIZE", 10**6 if dense else 0)
+    vectors = laplacian_vectors(sample.adjacency, sample.rows, columns, normalization)
+    expected = np.sort(np.linalg.eigvals(laplacian_of(sample, normalization)).real)[1 : columns + 1]
+    check_eigenvectors(sample, vectors, normalization, expected)
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+def test_laplacian_vectors_of_separate_components_leave_out_every_trivial_eigenvector(
+    create_sample: Any, monkeypatch: pytest.MonkeyPatch, normalization: str
+) -> None:
+    sample = create_sample(7 * 60 + 40, copies_of_a_graph(7, 60, 20))
+    monkeypatch.setattr(module, "MAX_DENSE_SIZE", 0)
+    vectors = laplacian_vectors(sample.adjacency, sample.rows, 14, normalization, components="separate")
+    expected = np.sort(np.linalg.eigvals(laplacian_of(sample, normalization)).real)[27:41]
+    check_eigenvectors(sample, vectors, normalization, expected)
+    trivial = np.ones(sample.rows) if normalization == "unnormalized" else sample.degree**0.5
+    weight = sample.degree**0.5 if normalization == "random-walk" else np.ones(sample.rows)
+    for copy in range(7):
+        inside = slice(copy * 60, copy * 60 + 60)
+        np.testing.assert_allclose((trivial * weight)[inside] @ vectors[inside], 0, atol=1e-8)
+
+
+def test_laplacian_vectors_of_one_component_include_every_copy_of_an_eigenvalue(
+    create_sample: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hub with 30 identical arms: their eigenvalues are repeated 29 times inside one component."""
+    arms = [(0 if step == 0 else 10 * arm + step, 10 * arm + step + 1) for arm in range(30) for step in range(10)]
+    sample = create_sample(301, arms)
+    monkeypatch.setattr(module, "MAX_DENSE_SIZE", 0)
+    vectors = laplacian_vectors(sample.adjacency, sample.rows, 50, "symmetric")
+    expected = np.linalg.eigvalsh(laplacian_of(sample, "symmetric"))[1:51]
+    check_eigenvectors(sample, vectors, "symmetric", expected)
+
+
+def test_laplacian_vectors_prefer_large_components_where_eigenvalues_are_equal(create_sample: Any) -> None:
+    """With fewer columns than components, the columns tell the largest components apart."""
+    edges = [(2 * pair, 2 * pair + 1) for pair in range(6)] + [(u, u + 1) for u in range(12, 24)] + [(25, 26), (26, 27)]
+    sample = create_sample(28, edges)
+    vectors = laplacian_vectors(sample.adjacency, sample.rows, 1, "symmetric")
+    assert np.flatnonzero(vectors[:, 0]).tolist() == [*range(12, 28)]
+    separate = laplacian_vectors(sample.adjacency, sample.rows, 3, "symmetric", components="separate")
+    assert np.flatnonzero(separate.any(axis=1)).tolist() == [*range(12, 25)]

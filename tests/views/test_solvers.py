@@ -15,7 +15,7 @@ from ripplevec.views.operators import Operator
 from ripplevec.views.solvers import (
     apply_chebyshev_filter,
     fix_signs,
-    lanczos_largest,
+    lanczos_all_copies,
     rayleigh_ritz,
     solve_leading_eigenpairs,
 )
@@ -113,7 +113,7 @@ def test_solvers_report_progress(community_sample: Any, solver: str) -> None:
     if solver == "subspace":
         iterate_subspace(Operator(sample.adjacency, sample.rows, 0.5), 10, progress)
     else:
-        lanczos_largest(lambda y: sample.matrix @ y, sample.rows, 10, progress)
+        lanczos_all_copies(lambda y: sample.matrix @ y, sample.rows, 10, 100.0, progress)
     assert reports
     assert {step for step, _ in reports} == {"start"}
     shares = [share for _, share in reports]
@@ -121,20 +121,31 @@ def test_solvers_report_progress(community_sample: Any, solver: str) -> None:
     assert 0 < shares[0] <= shares[-1] <= 1
 
 
-@pytest.mark.parametrize("converged", [0, 2])
-def test_lanczos_largest_without_convergence_returns_converged_pairs(
+@pytest.mark.parametrize("converged", [0, 1, 2])
+def test_lanczos_all_copies_without_convergence_searches_the_rest(
     community_sample: Any, monkeypatch: pytest.MonkeyPatch, converged: int
 ) -> None:
+    """Runs that return only some of the pairs are repeated; without any pair there is nothing to continue from."""
+
     def fail_to_converge(*args: Any, **options: Any) -> Any:
         values, vectors = eigsh(*args, **options)
         raise ArpackNoConvergence("no", values[-converged:][:converged], vectors[:, -converged:][:, :converged])
 
-    matrix = community_sample().matrix
+    matrix, count = community_sample().matrix, 4 if converged else 0
     monkeypatch.setattr(solvers, "eigsh", fail_to_converge)
-    values, vectors = lanczos_largest(lambda y: matrix @ y, len(matrix), 4, None)
-    assert values.shape == (converged,)
-    np.testing.assert_allclose(np.sort(values), np.linalg.eigvalsh(matrix)[len(matrix) - converged :], atol=1e-7)
+    values, vectors = lanczos_all_copies(lambda y: matrix @ y, len(matrix), 4, 100.0)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(matrix)[::-1][:count], atol=1e-7)
     np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-6)
+
+
+def test_lanczos_all_copies_finds_every_copy_of_repeated_eigenvalues() -> None:
+    draw = np.random.default_rng(0)
+    block = draw.standard_normal((30, 30))
+    matrix = np.kron(np.eye(9), block + block.T)  # every eigenvalue nine times
+    values, vectors = lanczos_all_copies(lambda y: matrix @ y, len(matrix), 25, 100.0)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(matrix)[::-1][:25], atol=1e-6)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(25), atol=1e-9)
+    np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-5)
 
 
 @settings(max_examples=25)

@@ -7,6 +7,7 @@ one of a single machine. Rows are row codes. An arrival takes about twenty calls
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -17,8 +18,7 @@ from ripplevec.cluster.ingestion import NO_PAIRS, NO_ROWS, NO_TIMES, BatchSlice,
 from ripplevec.cluster.routing import split_positions
 from ripplevec.graph.adjacency import Adjacency, RowArray
 from ripplevec.graph.graph import GraphDelta, unit_weights
-from ripplevec.influence._kernels import draw_edges
-from ripplevec.influence.cascade import RemoteCascadeGraph
+from ripplevec.influence.cascade import RemoteCascadeGraph, spread_by_reads
 from ripplevec.rules.vector_store import VectorStore
 
 if TYPE_CHECKING:
@@ -87,19 +87,10 @@ class RemoteArrivalGraph(RemoteCascadeGraph):
 
     def run_cascade(self, source: int, depth: int, key: np.uint64) -> tuple[RowArray, NDArray[np.int64]]:
         """Return the rows influenced by `source`, and the bounds of the rounds."""
-        engine, frontier, bounds = self._engine, np.array([source]), [0]
-        influenced = frontier[:0]
-        while frontier.size and len(bounds) - 1 != depth:
-            neighbors, outgoing = (engine.read_edges(frontier, name) for name in ("neighbor", "outgoing"))
-            sources = np.repeat(engine.arrival_numbers(frontier), engine.degrees(frontier))
-            drawn, in_strength = np.empty(neighbors.size, np.bool_), engine.read_rows(neighbors, "in_strength")
-            draw_edges(key, engine.arrival_numbers(neighbors), sources, in_strength, outgoing, drawn)
-            drawn &= ~np.isin(neighbors, np.append(influenced, source))
-            reached, at = np.unique(neighbors[drawn], return_index=True)
-            frontier = reached[np.argsort(at, kind="stable")]
-            influenced = np.concatenate([influenced, frontier])
-            bounds.append(influenced.size)
-        return influenced, np.array(bounds)
+        engine, row = self._engine, np.array([source])
+        edges = engine.read_edges(row, "neighbor"), engine.read_edges(row, "outgoing")
+        read_in_strength = partial(engine.read_rows, attribute="in_strength")
+        return spread_by_reads(engine, int(self.arrival[source]), edges, depth, key, read_in_strength, row)
 
     def _intern(self, src: IdColumn, dst: IdColumn) -> tuple[NDArray[np.int64], RowArray]:
         """Return the rows of both endpoints, and the rows of new vertices; the first shard routes all ids."""

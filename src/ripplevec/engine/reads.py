@@ -188,8 +188,7 @@ class EngineReads(EngineCounters):
         """Return the vector of a new vertex with edges to these rows; a row may occur more than once."""
         stored = weights * np.float32(self.weight_scale.unit)
         neighbors, stored = merge_duplicates(rows, stored, self.duplicate_policy)
-        store, positions = self.store_with(neighbors)
-        return self.rule.to_served(self.rule.preview(store, positions, stored)[None])[0]
+        return self.rule.to_served(self.rule.preview(self, neighbors, stored)[None])[0]
 
     def nearest(
         self, search: Search, like: int | NDArray[np.float64], count: int

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from ripplevec.influence._kernels import draw_key
 from ripplevec.util.growable_array import grow_array
 
 UNLIMITED_DEPTH = -1  # as many rounds as reach new vertices
+NO_ROWS: RowArray = np.empty(0, np.int64)
 _SAVED_ARRAYS = ("owner", "made", "begin", "members")  # names of attributes and of saved arrays
 
 
@@ -24,6 +26,20 @@ class RemoteCascadeGraph(Graph):
     def run_cascade(self, source: int, depth: int, key: np.uint64) -> tuple[RowArray, NDArray[np.int64]]:
         """Return the rows influenced by `source`, and the bounds of the rounds; see `kernels.run_cascade`."""
         raise NotImplementedError
+
+
+class RowReads(Protocol):
+    """Reads of a graph that may be distributed over several machines."""
+
+    @property
+    def next_arrival(self) -> int:
+        """Arrival number of the next new vertex."""
+
+    def read_rows(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return one attribute of each row, such as "vectors", "placed", "arrival", "degree" or "in_strength"."""
+
+    def read_edges(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return one attribute of all edges of rows, row by row: "neighbor" or "outgoing"."""
 
 
 class Cascade:
@@ -53,6 +69,20 @@ class Cascade:
             graph.adjacency.links, graph.arrival, source, depth, self._seen, self._stamp, key
         )
         return rows_and_bounds
+
+    def sample_for_newcomer(
+        self, reads: RowReads, neighbors: RowArray, weights: NDArray[np.float32], attempt: int = 0
+    ) -> RowArray:
+        """Return the rows that the next arrival would influence if it had edges with these weights; nothing changes."""
+        key = draw_key(self.seed, reads.next_arrival, attempt)
+        order = np.argsort(neighbors, kind="stable")
+
+        def read_in_strength(rows: RowArray) -> NDArray[np.float64]:
+            at = order[np.minimum(np.searchsorted(neighbors, rows, sorter=order), neighbors.size - 1)]
+            own_edges = np.where(neighbors[at] == rows, weights[at], 0)
+            return reads.read_rows(rows, "in_strength") + own_edges
+
+        return spread_by_reads(reads, reads.next_arrival, (neighbors, weights), self.depth, key, read_in_strength)[0]
 
 
 class CachedCascade(Cascade):
@@ -96,8 +126,7 @@ class CachedCascade(Cascade):
 
     def _select_new(self, rows: RowArray, source: int, rounds: list[RowArray]) -> RowArray:
         """Return the first occurrence of each row that is not in an earlier round."""
-        _, at = np.unique(rows, return_index=True)
-        rows = rows[np.sort(at)]
+        rows = _unique_in_order(rows)
         return rows[~np.isin(rows, np.concatenate([[source], *rounds]))]
 
     def _load_round(self, graph: Graph, row: int, number: int) -> RowArray:
@@ -138,3 +167,36 @@ class CachedCascade(Cascade):
         if self.owner.size < rows:
             self.owner = grow_array(self.owner, rows, -1)
             self.made, self.begin = grow_array(self.made, rows), grow_array(self.begin, rows)
+
+
+def spread_by_reads(
+    reads: RowReads,
+    source_number: int,
+    first_edges: tuple[RowArray, NDArray[np.float32]],
+    depth: int,
+    key: np.uint64,
+    read_in_strength: Callable[[RowArray], NDArray[np.float64]],
+    excluded: RowArray = NO_ROWS,
+) -> tuple[RowArray, NDArray[np.int64]]:
+    """Run the cascade of `kernels.run_cascade` on a graph that is read row by row; return rows and bounds of rounds.
+
+    The source has this arrival number and these edges (neighbors and outgoing weights). Influence does not reach the
+    `excluded` rows.
+    """
+    (targets, outgoing), influenced, bounds = first_edges, NO_ROWS, [0]
+    sources = np.full(targets.size, source_number)
+    while targets.size and len(bounds) - 1 != depth:
+        drawn = np.empty(targets.size, np.bool_)
+        numbers = reads.read_rows(targets, "arrival")
+        kernels.draw_edges(key, numbers, sources, read_in_strength(targets), outgoing, drawn)
+        frontier = _unique_in_order(targets[drawn & ~np.isin(targets, np.append(influenced, excluded))])
+        influenced = np.concatenate([influenced, frontier])
+        bounds.append(influenced.size)
+        targets, outgoing = (reads.read_edges(frontier, name) for name in ("neighbor", "outgoing"))
+        sources = np.repeat(reads.read_rows(frontier, "arrival"), reads.read_rows(frontier, "degree"))
+    return influenced, np.array(bounds)
+
+
+def _unique_in_order(rows: RowArray) -> RowArray:
+    """Return the first occurrence of each row."""
+    return rows[np.sort(np.unique(rows, return_index=True)[1])]

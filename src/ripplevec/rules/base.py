@@ -11,9 +11,17 @@ from numpy.typing import NDArray
 from ripplevec.batch import IdColumn
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import GraphDelta
+from ripplevec.influence.cascade import RowReads
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.base import Progress
+
+
+class PreviewReads(RowReads, Protocol):
+    """Reads of a state, which may be distributed, that a preview needs."""
+
+    def store_with(self, rows: RowArray) -> tuple[VectorStore, RowArray]:
+        """Return a store that contains these rows, and their positions in it."""
 
 
 class Rule(Protocol):
@@ -59,7 +67,7 @@ class Rule(Protocol):
     def reset(self, store: VectorStore) -> None:
         """Return to the state before the start if no vectors are left; called when the graph has lost its last edge."""
 
-    def preview(self, store: VectorStore, neighbors: RowArray, weights: NDArray[np.float32]) -> NDArray[Any]:
+    def preview(self, reads: PreviewReads, neighbors: RowArray, weights: NDArray[np.float32]) -> NDArray[Any]:
         """Return the row that a new vertex with these edges would get; zero if it could not be placed."""
 
     def to_served(self, rows: NDArray[Any]) -> NDArray[np.float32]:

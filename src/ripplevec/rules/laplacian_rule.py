@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import IdColumn
 from ripplevec.graph.adjacency import RowArray
+from ripplevec.influence.cascade import RowReads
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views._kernels import ViewScaling
@@ -30,8 +31,8 @@ class LaplacianRule:
     ready = False
     rows_shortened = 0  # rows are not bounded
 
-    def __init__(self, dim: int, *, normalization: str = "symmetric") -> None:
-        self.dim, self.normalization = dim, normalization
+    def __init__(self, dim: int, *, normalization: str = "symmetric", components: str = "together") -> None:
+        self.dim, self.normalization, self.components = dim, normalization, components
 
     @property
     def scaling(self) -> ViewScaling:
@@ -43,7 +44,7 @@ class LaplacianRule:
         rows = store.graph.row_count
         with limit_blas_to_one_thread():  # the same bits for any number of threads
             store.vectors[:rows] = laplacian_vectors(
-                store.graph.adjacency, rows, self.dim, self.normalization, progress
+                store.graph.adjacency, rows, self.dim, self.normalization, progress, components=self.components
             )
         store.placed[:rows] = store.graph.adjacency.links.degree[:rows] > 0
         self.ready = True
@@ -62,10 +63,10 @@ class LaplacianRule:
         """Wait for a new start, unless placed vertices are left."""
         self.ready = bool(store.placed.any())
 
-    def preview(self, store: VectorStore, neighbors: RowArray, weights: NDArray[np.float32]) -> NDArray[Any]:
+    def preview(self, reads: RowReads, neighbors: RowArray, weights: NDArray[np.float32]) -> NDArray[Any]:
         """Return the mean of the placed neighbors; zero if there is none."""
-        placed = neighbors[store.placed[neighbors] == 1]
-        mean: NDArray[Any] = store.vectors[placed].mean(axis=0) if placed.size else np.zeros(self.dim)
+        placed = neighbors[reads.read_rows(neighbors, "placed") == 1]
+        mean: NDArray[Any] = reads.read_rows(placed, "vectors").mean(axis=0) if placed.size else np.zeros(self.dim)
         return mean
 
     def to_served(self, rows: NDArray[Any]) -> NDArray[np.float32]:

@@ -38,6 +38,7 @@ from ripplevec.rules.anchor import (
     to_weight_unit,
     write_bases,
 )
+from ripplevec.rules.base import PreviewReads
 from ripplevec.rules.batch_step import RowWorker, ThreadBackend, run_batch_step
 from ripplevec.rules.correction_workspace import Workspace
 from ripplevec.rules.gradual_correction import GradualCorrection, Version
@@ -213,11 +214,12 @@ class RippleRule:
         """Return to the state before the start: a graph without edges has nothing to embed."""
         self.set_coordinates(GraphStats(), self._new_coordinates(GraphStats()))
 
-    def preview(self, store: VectorStore, neighbors: RowArray, weights: NDArray[np.float32]) -> NDArray[Any]:
+    def preview(self, reads: PreviewReads, neighbors: RowArray, weights: NDArray[np.float32]) -> NDArray[Any]:
         """Return the row that a new vertex with these edges would get; zero if it could not be placed."""
         row = np.zeros(self.dim, np.float32)
         if self.ready:
-            kernels.preview_row(self.kernel_state(store), neighbors, weights, row)
+            store, positions = reads.store_with(neighbors)
+            kernels.preview_row(self.kernel_state(store), positions, weights, row)
         return row
 
     def to_served(self, rows: NDArray[Any]) -> NDArray[np.float32]:

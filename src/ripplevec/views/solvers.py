@@ -1,7 +1,7 @@
 """Eigensolvers: the leading eigenpairs of a view operator or of a Laplacian, and the steps of subspace iteration.
 
 `solve_leading_eigenpairs` uses a dense solver for a small graph, and otherwise subspace iteration: a Chebyshev filter
-and a Rayleigh–Ritz step in turn. An anchor uses the same two steps. `lanczos_largest` serves the Laplacian start.
+and a Rayleigh–Ritz step in turn. An anchor uses the same two steps. `lanczos_all_copies` serves the Laplacian start.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from ripplevec.views.operators import Operator
 
 MAX_DENSE_SIZE = 400  # vertices up to which a dense solver is the fastest
 LANCZOS_TOLERANCE = 1e-8  # relative accuracy of an eigenvalue
+COPY_SEARCH_COUNT, COPY_SEARCH_SUBSPACE = 4, 80  # eigenpairs and subspace of a search for missed copies
+COPY_SEARCH_TOLERANCE = 1e-5  # relative distance above the smallest wanted eigenvalue at which a copy counts as missed
 RANK_TOLERANCE = 1e-9  # squared lengths below this share of the largest count as rank deficiency
 CHOLESKY_TOLERANCE = 1e-6  # above this, columns are independent enough to orthonormalize by Cholesky alone
 
@@ -55,11 +57,64 @@ def solve_leading_eigenpairs(
     return mu, operator.to_device(vectors)
 
 
-def lanczos_largest(
-    apply: Callable[[NDArray[np.float64]], NDArray[np.float64]], size: int, count: int, progress: Progress | None
+def lanczos_all_copies(
+    apply: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    size: int,
+    count: int,
+    shift: float,
+    progress: Progress | None = None,
 ) -> Eigenpairs:
-    """Return the largest eigenpairs of a symmetric operator by Lanczos, unordered; deterministic."""
-    subspace, calls = min(max(2 * count + 1, 20), size), 0
+    """Return the largest eigenpairs of a symmetric operator by Lanczos, largest first; deterministic.
+
+    Lanczos from one vector may miss copies of a repeated eigenvalue. Further runs therefore search the complement of
+    the pairs found so far, until they find nothing larger than the smallest wanted value. `shift` is larger than the
+    distance of any two eigenvalues.
+    """
+    values, vectors = _run_lanczos(apply, size, count, max(2 * count + 1, 20), progress=progress)
+    while values.size and size > values.size + COPY_SEARCH_COUNT:
+        floor = values.min() + COPY_SEARCH_TOLERANCE * abs(values).max() if values.size == count else -np.inf
+        found, more = _search_complement(apply, vectors, shift, floor)
+        missed = found > floor
+        if not missed.any():
+            break
+        values, vectors = np.append(values, found[missed]), np.hstack([vectors, more[:, missed]])
+        order = np.argsort(-values, kind="stable")[:count]
+        values, vectors = values[order], vectors[:, order]
+    order = np.argsort(-values, kind="stable")
+    return values[order], vectors[:, order]
+
+
+def _search_complement(
+    apply: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    known: NDArray[np.float64],
+    shift: float,
+    floor: float,
+) -> Eigenpairs:
+    """Return the largest eigenpairs in the complement of known eigenvectors; roughly if none is above the floor."""
+    size = known.shape[0]
+
+    def apply_outside(y: NDArray[np.float64]) -> NDArray[np.float64]:
+        inside = known @ (known.T @ y)
+        applied = apply(y - inside)
+        return applied - known @ (known.T @ applied) - shift * inside
+
+    rough = _run_lanczos(apply_outside, size, 1, COPY_SEARCH_SUBSPACE, tolerance=COPY_SEARCH_TOLERANCE)
+    if rough[0].size and rough[0][0] <= floor:
+        return rough
+    return _run_lanczos(apply_outside, size, COPY_SEARCH_COUNT, COPY_SEARCH_SUBSPACE)
+
+
+def _run_lanczos(
+    apply: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    size: int,
+    count: int,
+    subspace: int,
+    *,
+    tolerance: float = LANCZOS_TOLERANCE,
+    progress: Progress | None = None,
+) -> Eigenpairs:
+    """Return the largest eigenpairs of a symmetric operator by Lanczos from one vector, unordered; deterministic."""
+    subspace, calls = min(subspace, size), 0
 
     def counted(y: NDArray[np.float64]) -> NDArray[np.float64]:
         nonlocal calls
@@ -70,10 +125,10 @@ def lanczos_largest(
 
     linear = LinearOperator((size, size), matvec=counted, dtype=np.float64)
     rng = np.random.Generator(np.random.Philox(0))  # also for restarts, which would otherwise use system entropy
-    options = {"k": count, "which": "LA", "v0": rng.standard_normal(size), "ncv": subspace, "tol": LANCZOS_TOLERANCE}
+    options = {"k": count, "which": "LA", "v0": rng.standard_normal(size), "ncv": subspace, "tol": tolerance}
     try:
         return eigsh(linear, rng=rng, **options)
-    except ArpackNoConvergence as partial:  # converged pairs are correct; the first anchor finds the rest
+    except ArpackNoConvergence as partial:  # converged pairs are correct
         return partial.eigenvalues, partial.eigenvectors
 
 

@@ -96,9 +96,15 @@ def test_cluster_without_scikit_learn_names_extra(monkeypatch: pytest.MonkeyPatc
 
 
 def test_normalize_rows_keeps_zero_rows() -> None:
-    vectors = np.array([[3, 4], [0, 0], [0, -1e-30]], np.float32)
+    vectors = np.array([[3, 4], [0, 0], [0, -1e-3]], np.float32)
     np.testing.assert_allclose(normalize_rows(vectors), [[0.6, 0.8], [0, 0], [0, -1]])
     assert vectors[0, 0] == 3
+
+
+def test_normalize_rows_of_rounding_errors_are_zero() -> None:
+    vectors = np.array([[300.0, 400.0], [1e-5, -2e-5], [1e-2, 0]])
+    np.testing.assert_allclose(normalize_rows(vectors), [[0.6, 0.8], [0, 0], [1, 0]])
+    assert not normalize_rows(np.zeros((2, 3))).any()
 
 
 def test_normalize_rows_of_empty_matrix_is_empty() -> None:

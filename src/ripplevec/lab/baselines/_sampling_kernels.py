@@ -206,3 +206,38 @@ def train_on_edges(
                 contexts[other, j] += push * vectors[source, j]
         for j in range(len(step)):
             vectors[source, j] += step[j]
+
+
+@njit(cache=True, nogil=True)
+def train_selected_on_edges(
+    sampler: EdgeSampler,
+    vectors: NDArray[np.float32],
+    contexts: NDArray[np.float32],
+    schedule: TrainingSchedule,
+    key: int,
+    trainable: NDArray[np.bool_],
+    smoothness: float,
+) -> None:
+    """Apply all samples of second-order LINE, but move only the rows of trainable vertices.
+
+    After each sample, its source moves back toward the row it had before the training, by `smoothness` times the rate.
+    """
+    step, before = np.empty(vectors.shape[1], np.float32), vectors.copy()
+    for sample in range(schedule.samples):
+        rate = schedule.rate * max(1 - sample / schedule.samples, 1e-4)
+        edge = sample_alias(sampler.by_weight, draw_uniform(key, sample, 0))
+        source, target = sampler.endpoints[edge]
+        step[:] = 0
+        for trial in range(schedule.negatives + 1):
+            other = target if trial == 0 else sample_alias(sampler.noise, draw_uniform(key, sample, trial))
+            if trial and other in (source, target):
+                continue
+            push = np.float32(rate * ((trial == 0) - 1 / (1 + np.exp(-np.dot(vectors[source], contexts[other])))))
+            for j in range(len(step)):
+                step[j] += push * contexts[other, j]
+                if trainable[other]:
+                    contexts[other, j] += push * vectors[source, j]
+        if trainable[source]:
+            pull = np.float32(smoothness * rate)
+            for j in range(len(step)):
+                vectors[source, j] += step[j] - pull * (vectors[source, j] - before[source, j])

@@ -11,10 +11,10 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array, diags_array, vstack
 from scipy.sparse.linalg import eigsh
 
-from ripplevec.errors import InvalidValueError
+from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab.baselines.base import as_weight_matrix, build_adjacency, check_settings
 from ripplevec.util.parallel import block_ranges
-from ripplevec.views.laplacian import laplacian_vectors
+from ripplevec.views.laplacian import COMPONENTS, laplacian_vectors
 from ripplevec.views.solvers import LANCZOS_TOLERANCE, MAX_DENSE_SIZE, fix_signs
 
 MAX_EXACT_VERTICES = 5_000  # up to here powers of the transition matrix are fast enough
@@ -29,18 +29,25 @@ class Spectral:
     """Exact spectral embedding, without regularization of the degrees.
 
     The vectors are the rows of F with FᵀF = I: eigenvectors of I − D^-½ A D^-½ for its smallest eigenvalues, except the
-    trivial one. Rule `paper` starts from them. Weights are rounded to single precision, self-loops are ignored.
+    trivial one. Rule `paper` starts from them. On a graph with several components, the first columns tell components
+    apart; with `components="separate"`, they are left out. Weights are rounded to single precision, self-loops are
+    ignored.
     """
 
     dim: int = 128
+    components: str = "together"
     seed: int = 0  # unused: every baseline has a seed, but this one is deterministic
 
     def __post_init__(self) -> None:
         check_settings(self)
+        check_choice("Spectral.components", self.components, COMPONENTS)
 
     def embed(self, graph: csr_array) -> NDArray[np.float32]:
         """Return a vector per row; zero for vertices without edges."""
-        return laplacian_vectors(build_adjacency(graph), graph.shape[0], self.dim, "symmetric").astype(np.float32)
+        adjacency = build_adjacency(graph)
+        return laplacian_vectors(adjacency, graph.shape[0], self.dim, "symmetric", components=self.components).astype(
+            np.float32
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ class LINE:
         matrix = as_weight_matrix(graph)
         if not matrix.nnz:
             return np.zeros((matrix.shape[0], self.dim), np.float32)
-        sampler, half = _build_sampler(matrix), self.dim // 2
+        sampler, half = build_sampler(matrix), self.dim // 2
         widths = {"first": (self.dim, 0), "second": (0, self.dim), "both": (self.dim - half, half)}[self.order]
         parts = [
             self._train(sampler, matrix, order, width) for order, width in zip(ORDERS, widths, strict=False) if width
@@ -70,11 +70,14 @@ class LINE:
         return unit
 
 
-def _build_sampler(matrix: csr_array) -> kernels.EdgeSampler:
-    """Sample both directions of every edge by weight, and noise by strength to the power ¾, as in word2vec."""
+def build_sampler(matrix: csr_array, noise_by: csr_array | None = None) -> kernels.EdgeSampler:
+    """Sample stored entries by weight, and noise by strength to the power ¾, as in word2vec.
+
+    The strengths are those of the matrix, or of another one.
+    """
     coordinates = matrix.tocoo()
     endpoints = np.column_stack([coordinates.row, coordinates.col]).astype(np.int64)
-    strength = np.asarray(matrix.sum(axis=0)).ravel()
+    strength = np.asarray((matrix if noise_by is None else noise_by).sum(axis=0)).ravel()
     return kernels.EdgeSampler(
         endpoints, kernels.build_alias_table(matrix.data), kernels.build_alias_table(strength**0.75)
     )

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from ripplevec.errors import InvalidValueError, MissingExtraError
 
+MIN_RELATIVE_LENGTH = 1e-6
+"""Rows shorter than this share of the longest are rounding errors: scaled to length one, they would be noise."""
+
 ROW_LENGTH = 3.0
 """Length of the rows a classifier is trained on: with C = 1, unit rows would be regularized too strongly."""
 
@@ -131,7 +134,8 @@ def cluster(vectors: NDArray[Any], labels: NDArray[Any], repetitions: int = 10, 
 
 
 def normalize_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """Scale every row to length one; zero rows, of vertices that are not placed, stay zero."""
+    """Scale every row to length one; rows that are zero up to rounding, of vertices without a vector, become zero."""
     rows = np.asarray(vectors, np.float64)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1.0)
+    is_zero = lengths <= MIN_RELATIVE_LENGTH * lengths.max(initial=0.0)
+    return np.where(is_zero, 0.0, rows) / np.where(is_zero, 1.0, lengths)

@@ -10,6 +10,11 @@ from scipy.sparse import csr_array
 
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines.streaming import (
+    DAMF,
+    DANE,
+    DHPE,
+    DNE,
+    STREAMING_BASELINES,
     IncrementalSVD,
     NeighborMean,
     Nystrom,
@@ -22,14 +27,17 @@ METHODS = [
     Nystrom(dim=8),
     WarmNode2Vec(dim=8, length=20, chunk=16),
     IncrementalSVD(dim=8, chunk=3, renew=4),
+    DAMF(dim=8, chunk=3, renew=4),
+    DANE(dim=8, chunk=16),
+    DHPE(dim=8, chunk=16),
+    DNE(dim=8, samples=3000, chunk=16),
 ]
 EACH = pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 
 
 def test_get_streaming_baseline_returns_class() -> None:
-    names = ["neighbor_mean", "nystrom", "warm_node2vec", "incremental_svd"]
-    assert [get_streaming_baseline(name) for name in names] == [NeighborMean, Nystrom, WarmNode2Vec, IncrementalSVD]
-    with pytest.raises(InvalidValueError, match="one of 'neighbor_mean'"):
+    assert {get_streaming_baseline(name) for name in STREAMING_BASELINES} == {type(method) for method in METHODS}
+    with pytest.raises(InvalidValueError, match="one of 'damf'"):
         get_streaming_baseline("neighbor")
 
 

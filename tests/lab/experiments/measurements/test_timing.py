@@ -84,7 +84,7 @@ def test_seconds_without_threads_use_all_cores() -> None:
 def test_seconds_record_full_parameters_of_each_method() -> None:
     parameters = run_trial(SECONDS | {"shares": [0.5]}).parameters
     assert parameters["deepwalk"]["walks"] == 2
-    assert parameters["spectral"] == {"dim": 8, "seed": 3}
+    assert parameters["spectral"] == {"dim": 8, "components": "together", "seed": 3}
     assert (parameters["ripplevec"]["dim"], parameters["ripplevec_no_anchor"]["anchor_growth"]) == (8, 0)
     assert parameters["paper"]["rule"] == "paper"
 

@@ -53,6 +53,15 @@ def test_shares_chart_omits_missing_results(draw_axes: DrawAxes) -> None:
     assert panel.get_title() == "blog"
 
 
+def test_shares_chart_of_several_metrics_draws_the_first_that_a_setting_has(draw_axes: DrawAxes) -> None:
+    def metrics(setting: str, dataset: str, seed: int) -> dict[str, float]:
+        return {"arrival@50": 1.0, "current@50": 2.0} if setting == "ripplevec" else {"current@50": 3.0}
+
+    plot = Plot(kind="shares", title="T", figures={"arrival": "on arrival", "current": "retrained"})
+    panel = draw_axes(plot, METHODS[:2], metrics)[1]
+    assert [list(line.get_ydata()) for line in panel.get_lines()] == [[1.0], [3.0]]
+
+
 RULES = ("rule paper", "ripplevec")
 
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from ripplevec.errors import check_choice
 from ripplevec.lab.baselines.streaming.base import StreamingBaseline, StreamingBaselineAdapter
+from ripplevec.lab.baselines.streaming.damf import DAMF
+from ripplevec.lab.baselines.streaming.dane import DANE
+from ripplevec.lab.baselines.streaming.dhpe import DHPE
+from ripplevec.lab.baselines.streaming.dne import DNE
 from ripplevec.lab.baselines.streaming.incremental_svd import IncrementalSVD
 from ripplevec.lab.baselines.streaming.out_of_sample import NeighborMean, Nystrom
 from ripplevec.lab.baselines.streaming.warm_node2vec import WarmNode2Vec
 
 __all__ = [
+    "DAMF",
+    "DANE",
+    "DHPE",
+    "DNE",
     "STREAMING_BASELINES",
     "IncrementalSVD",
     "NeighborMean",
@@ -20,6 +28,10 @@ __all__ = [
 ]
 
 STREAMING_BASELINES: dict[str, type[StreamingBaseline]] = {
+    "damf": DAMF,
+    "dane": DANE,
+    "dhpe": DHPE,
+    "dne": DNE,
     "neighbor_mean": NeighborMean,
     "nystrom": Nystrom,
     "warm_node2vec": WarmNode2Vec,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab import datasets
-from ripplevec.lab.experiments.measurements import method_scores, optimum, stream, timing
+from ripplevec.lab.experiments.measurements import local_action, method_scores, optimum, stream, timing
 from ripplevec.lab.experiments.measurements.base import GENERATORS, Configuration, Measurement, Metrics, TrialResult
 
 __all__ = ["MEASUREMENTS", "Configuration", "Measurement", "Metrics", "TrialResult", "check_trial", "run_trial"]
@@ -13,6 +13,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "checkpoint": method_scores.CHECKPOINT,
     "growth": timing.GROWTH,
     "links": method_scores.LINKS,
+    "local_action": local_action.LOCAL_ACTION,
     "optimum": optimum.OPTIMUM,
     "ritz": stream.RITZ,
     "seconds": timing.SECONDS,

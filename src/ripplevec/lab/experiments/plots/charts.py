@@ -47,14 +47,21 @@ LinePainter = Callable[[Plot, str, Lines, dict[str, int], "Axes"], object]
 
 
 def shares_chart(study: Study, plot: Plot, results: Results) -> list[Panel]:
-    """Draw one line per setting over the train shares, a panel per data set, and a common legend."""
+    """Draw one line per setting over the train shares, a panel per data set, and a common legend.
+
+    With several metrics, a line shows the first of them that its setting has.
+    """
     settings, styles = plotted_settings(study, plot), assign_styles(study.settings)
+    metrics = [*plot.figures] or [plot.figure]
+
+    def first_measured(setting: str, dataset: str) -> list[Point]:
+        lines = (points_by_share(results, metric, setting, dataset) for metric in metrics)
+        return next(filter(None, lines), [])
+
     lines = {
-        dataset: drop_empty_lines({
-            setting: points_by_share(results, plot.figure, setting, dataset) for setting in settings
-        })
+        dataset: drop_empty_lines({setting: first_measured(setting, dataset) for setting in settings})
         for dataset in study.datasets
-    }  # fmt: skip
+    }
 
     def paint(dataset: str, axes: Axes) -> None:
         for setting, points in lines[dataset].items():
