@@ -6,6 +6,7 @@ import threading
 import warnings
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -343,6 +344,41 @@ def test_preview_without_placed_neighbors_is_zero(fitted: Embedder) -> None:
     model = Embedder(dim=3)
     model.add_vertex("a")
     assert model.preview(["a"]).tolist() == [0, 0, 0]
+
+
+def test_unknown_vertex_of_the_other_type_is_suggested() -> None:
+    model = Embedder(dim=2).fit([(7, 8), (8, "9")])
+    suggestions = {"7": "did you mean 7?", 9: "did you mean '9'?"}
+    for vertex, suggestion in suggestions.items():
+        for read in (model.__getitem__, model.nearest, model.neighbors):
+            with pytest.raises(UnknownVertexError) as caught:
+                read(vertex)  # type: ignore[operator]
+            assert suggestion in str(caught.value)
+    with pytest.raises(UnknownVertexError, match="add it first"):
+        model["x"]
+
+
+def test_vertex_of_a_uuid_is_that_of_its_text() -> None:
+    first, second = UUID(int=1), UUID(int=2)
+    model = Embedder(dim=2).fit([(first, second), (str(second), "a")])
+    assert model.ids == [str(first), str(second), "a"]
+    assert first in model
+    assert np.array_equal(model[first], model[str(first)])
+    assert model.nearest(first) == model.nearest(str(first))
+    assert model.add_vertex(UUID(int=3), [first]).any()
+
+
+def test_numpy_array_of_a_model_has_its_vectors(fitted: Embedder) -> None:
+    assert np.array_equal(np.asarray(fitted), fitted.to_numpy())
+    assert np.asarray(fitted, np.float64).dtype == np.float64
+
+
+def test_fit_on_a_table_with_named_columns_equals_pairs() -> None:
+    table = pa.table({"buyer": ["a", "b"], "item": ["b", "c"], "amount": [1.0, 2.0]})
+    model = Embedder(dim=2).fit(table, src="buyer", dst="item", weight="amount")
+    assert model.digest() == Embedder(dim=2).fit([("a", "b", 1.0), ("b", "c", 2.0)]).digest()
+    model.partial_fit(table, src="item", dst="buyer")
+    assert model.neighbors("c") == [("b", 3.0)]
 
 
 def test_to_pandas_and_to_arrow_hold_ids_and_vectors(fitted: Embedder) -> None:

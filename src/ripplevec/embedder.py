@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias, TypeVar, cast
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,7 @@ from ripplevec.batch import (
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.engine.engine import Engine
 from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
-from ripplevec.errors import FormatError, InvalidValueError, StateError, UnknownVertexError
+from ripplevec.errors import FormatError, InvalidValueError, StateError
 from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.graph import unit_weights
 from ripplevec.parameters import (
@@ -182,7 +183,16 @@ class Embedder:
 
     # ------------------------------------------------------------------ changing the model
 
-    def fit(self, edges: EdgeListLike, *, progress: Progress | None = None) -> Self:
+    def fit(
+        self,
+        edges: EdgeListLike,
+        *,
+        src: Any = None,
+        dst: Any = None,
+        weight: Any = None,
+        time: Any = None,
+        progress: Progress | None = None,
+    ) -> Self:
         """Start over with an initial graph.
 
         Parameters
@@ -190,6 +200,8 @@ class Embedder:
         edges : edge list
             The edges of the initial graph, in any form that `Batch.from_any` accepts: pairs or triples, a NumPy array,
             a sparse matrix, a table, a graph of another library, or a `Batch`.
+        src, dst, weight, time : label of a column, optional
+            Names of the columns of a table, if they are not called like that; see `Batch.from_any`.
         progress : callable, optional
             Called as `progress(step, share)` during long solves, with the step's name and the share done so far.
 
@@ -209,7 +221,7 @@ class Embedder:
         >>> Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d", 2.5)])
         Embedder(dim=2, rule='ripple'): 4 vertices, 3 edges
         """
-        batch = Batch.from_any(edges, directed=self.directed)
+        batch = Batch.from_any(edges, directed=self.directed, src=src, dst=dst, weight=weight, time=time)
         parameters = self._validated_parameters()
         engine = self._create_engine(parameters)
         check_batch(engine.graph_lookup, batch)
@@ -219,7 +231,9 @@ class Embedder:
         engine.warn_self_loops()
         return self
 
-    def partial_fit(self, edges: EdgeListLike) -> Changes:
+    def partial_fit(
+        self, edges: EdgeListLike, *, src: Any = None, dst: Any = None, weight: Any = None, time: Any = None
+    ) -> Changes:
         """Apply a batch: all of it, or none of it if it cannot be applied.
 
         Parameters
@@ -227,6 +241,8 @@ class Embedder:
         edges : edge list
             Edges to add, in any form that `fit` accepts, or a `Batch`, which can also remove edges and vertices.
             Unknown vertices are created. Self-loops are ignored, with one warning per model.
+        src, dst, weight, time : label of a column, optional
+            Names of the columns of a table, as for `fit`.
 
         Returns
         -------
@@ -247,7 +263,7 @@ class Embedder:
         >>> model.partial_fit(Batch.of(["a", "e"], ["c", "d"], op=[Op.REMOVE, Op.ADD])).sequence
         1
         """
-        batch = Batch.from_any(edges, directed=self.directed)
+        batch = Batch.from_any(edges, directed=self.directed, src=src, dst=dst, weight=weight, time=time)
         return self._apply(batch)
 
     def add_vertex(
@@ -705,6 +721,10 @@ class Embedder:
         with self._lock.reading():
             return self._engine.get_vectors(self._engine.rows_by_arrival())
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the vectors for `numpy.asarray(model)`. `copy` is accepted and ignored: the array is always new."""
+        return self.to_numpy() if dtype is None else self.to_numpy().astype(dtype)
+
     def to_arrow(self) -> pa.Table:
         """Return all vectors as an Arrow table.
 
@@ -1059,11 +1079,8 @@ class Embedder:
 
     def _resolve_query(self, vertex: Any) -> int | NDArray[np.float64]:
         """Return the row of a vertex, or a checked vector."""
-        if isinstance(vertex, int | str | np.integer):
-            row = self._find_row(vertex)
-            if row < 0:
-                raise UnknownVertexError([vertex])
-            return row
+        if isinstance(vertex, int | str | np.integer | UUID):
+            return int(self._engine.rows_of(id_column([normalize_id(vertex, "vertex")]))[0])
         try:
             vector = np.asarray(vertex, np.float64)
         except (TypeError, ValueError) as error:

@@ -150,3 +150,21 @@ def test_embed_process_reads_standard_input(tmp_path, edges):
     command = [sys.executable, "-m", "ripplevec.cli", "embed", "-", "-o", str(output), "--dim", "4", "--json"]
     done = subprocess.run(command, input=edges.read_bytes(), capture_output=True, check=True)
     assert json.loads(done.stdout)["vertices"] == pq.read_table(output).num_rows == 60
+
+
+@pytest.mark.filterwarnings("default")
+def test_embed_of_unknown_header_says_what_was_decided(tmp_path, capfd):
+    path, output = tmp_path / "edges.csv", tmp_path / "vectors.csv"
+    path.write_text("user,item\nann,bread\nbob,bread\nbob,milk\n")
+
+    def embedded_ids(*options):
+        with pytest.raises(SystemExit):
+            run(["embed", str(path), "-o", str(output), "--dim", "2", *options])
+        return [line.split(",")[0] for line in output.read_text().splitlines()[1:]]
+
+    assert embedded_ids() == ['"ann"', '"bread"', '"bob"', '"milk"']
+    assert "warning: " in (error := capfd.readouterr().err)
+    assert "line 1: read as a header: src is 'user', dst is 'item'. If it is an edge: --no-header" in error
+    assert '"user"' in embedded_ids("--no-header")
+    assert '"user"' not in embedded_ids("--header")
+    assert "read as a header" not in capfd.readouterr().err

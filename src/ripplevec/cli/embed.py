@@ -22,6 +22,7 @@ def embed(
     dst: options.Dst = None,
     weight: options.Weight = None,
     time: options.Time = None,
+    header: options.Header = None,
     format: options.Format = None,
     ids: options.Ids = "auto",
     on_error: options.OnError = "stop",
@@ -34,7 +35,8 @@ def embed(
 ) -> None:
     """Embed a graph from an edge list: embed the initial graph, then apply the other edges in batches."""
     parameters = options.collect_parameters(model)
-    read = options.drop_unset(src=src, dst=dst, weight=weight, time=time, format=format, ids=ids, on_error=on_error)
+    columns = options.drop_unset(src=src, dst=dst, weight=weight, time=time, header=header)
+    read = columns | options.drop_unset(format=format, ids=ids, on_error=on_error)
 
     from ripplevec.cli.embed_run import EmbedJob
 

@@ -41,6 +41,10 @@ Weight = Annotated[str | None, _option(READING_PANEL, "Column of the weight; 'no
 Time = Annotated[
     str | None, _option(READING_PANEL, "Column of the time; if given, edges are sorted by it.", metavar="COLUMN")
 ]
+Header = Annotated[
+    bool | None,
+    _option(READING_PANEL, "Whether the first line names the columns. By default decided by the first lines."),
+]
 Format = Annotated[
     str | None, _option(READING_PANEL, "File format, if content and suffix do not tell.", metavar="csv|jsonl|parquet")
 ]

@@ -139,8 +139,14 @@ class EngineReads(EngineCounters):
         """Return the rows of vertices; raise `UnknownVertexError` if some are unknown."""
         rows = self.find_rows(column)
         if rows.size and rows.min() < 0:
-            raise UnknownVertexError(ids_to_list(take_ids(column, np.flatnonzero(rows < 0))))
+            missing = ids_to_list(take_ids(column, np.flatnonzero(rows < 0)))
+            raise UnknownVertexError(missing, self._find_similar(missing[0]))
         return rows
+
+    def _find_similar(self, vertex: Id) -> Id | None:
+        """Return a known id with the same text and another type, a common mistake; None if there is none."""
+        other = str(vertex) if isinstance(vertex, int) else int(vertex) if vertex.isdecimal() else None
+        return other if other is not None and self.find_row(other) >= 0 else None
 
     def ids_of(self, rows: RowArray) -> list[Id]:
         """Return the ids of rows as a list of ints and strs."""
