@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ripplevec.errors import check_choice
 from ripplevec.parameter_docs import describe_parameters
 
 READING_PANEL, STREAM_PANEL, MODEL_PANEL = "Reading", "Stream", "Embedding"
@@ -113,7 +114,11 @@ def add_model_options(model_options: dict[str, Any]) -> Callable[[Callable[..., 
 def collect_parameters(model: dict[str, Any]) -> dict[str, Any]:
     """Return the model parameters that the user gave, as options or with `--set`, which takes precedence."""
     named = {name: value for name, value in model.items() if name != "setting"}
-    return drop_unset(**named) | parse_settings(model["setting"])
+    settings = parse_settings(model["setting"])
+    known = [*describe_parameters(), *(name for name in named if name == "anchor_lag")]
+    for name in settings:
+        check_choice("--set", name, known)
+    return drop_unset(**named) | settings
 
 
 def drop_unset(**options: Any) -> dict[str, Any]:

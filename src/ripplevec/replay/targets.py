@@ -82,7 +82,8 @@ class ServiceTarget:
                 self._client.put_labels(labels)
             self._client.add_edges(batch)
         except TransportError as error:
-            raise UnreachableError(f"{self._url} cannot be reached: {error}") from error
+            advice = "Start a service with `ripplevec serve --state DIR`, or name another target with --to"
+            raise UnreachableError(f"{self._url} cannot be reached: {error}. {advice}.") from error
 
     def _unsent_labels(self, batch: Batch) -> dict[Id, str | None]:
         """Remove and return the labels of vertices that appear for the first time."""

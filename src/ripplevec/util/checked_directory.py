@@ -54,7 +54,7 @@ def write_arrays(
     """
     target = Path(directory).resolve()
     json_meta = _to_json_values(meta)
-    _check_replaceable(target)
+    check_replaceable(target)
     create_directory(target.parent)
     _clean_up(target)
     new = _sibling(target, "new")
@@ -226,7 +226,7 @@ def _to_json_values(meta: Mapping[str, Any]) -> Any:
         raise InvalidValueError(f"meta: expected values that JSON can hold, got {shorten(meta)}: {error}") from error
 
 
-def _check_replaceable(target: Path) -> None:
+def check_replaceable(target: Path) -> None:
     """Raise if a path is not empty and contains anything that `write_arrays` did not write."""
     if not target.exists():
         return
