@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from ripplevec.io.vector_files import (
     write_vectors_csv,
 )
 from ripplevec.util.checked_directory import check_replaceable
+from ripplevec.util.compilation import working_clock
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -119,15 +119,15 @@ class EmbedJob:
         return concatenate(batches)
 
     def _fit(self, model: Embedder, edges: Batch, bars: Progress) -> None:
-        began = perf_counter()
+        began = working_clock()
         if len(edges):
             task = bars.add_task("start", total=100, note=f"{len(edges):,} edges")
             model.fit(edges, progress=lambda stage, share: bars.update(task, completed=round(100 * share), note=stage))
             bars.update(task, completed=100)
-        self.summary |= {"start_rows": len(edges), "start_seconds": perf_counter() - began}
+        self.summary |= {"start_rows": len(edges), "start_seconds": working_clock() - began}
 
     def _stream(self, model: Embedder, batches: Iterable[Batch], total: int | None, bars: Progress) -> None:
-        began, row_count, change_count = perf_counter(), 0, 0
+        began, row_count, change_count = working_clock(), 0, 0
         task = bars.add_task("stream", total=total, note="")
         with ExitStack() as stack:
             log = stack.enter_context(ChangeLog(self.changes, model.dim)) if self.changes else None
@@ -137,6 +137,6 @@ class EmbedJob:
                     log.write(changes)
                 row_count += len(batch)
                 change_count += len(changes) + len(changes.removed)
-                bars.update(task, completed=row_count, note=f"{row_count / (perf_counter() - began):,.0f} edges/s")
-        seconds = perf_counter() - began
+                bars.update(task, completed=row_count, note=f"{row_count / (working_clock() - began):,.0f} edges/s")
+        seconds = working_clock() - began
         self.summary |= {"streamed_rows": row_count, "changes": change_count, "stream_seconds": seconds}
