@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 import ripplevec
 from ripplevec import Batch, Embedder, InvalidValueError, Op, SpectralView, UnknownEdgeError, UnknownVertexError, load
@@ -263,6 +265,71 @@ def test_nearest_returns_the_vertices_of_highest_cosine(normalize: bool, rule: s
     assert model.nearest(np.zeros(6)) == []
     assert len(model.nearest(0, k=10**9)) == 119
     assert len(model.nearest((3 * model[0]).tolist(), k=np.int64(4))) == 4
+
+
+@pytest.mark.parametrize("rule", ["ripple", "paper"])
+def test_nearest_among_compares_the_chosen_vertices_only(rule: Any) -> None:
+    model = Embedder(dim=4, rule=rule).fit(planted_partition(2, 20, 6, 2, seed=3).edges)
+    model.add_vertex(1000)  # has no vector
+    everything = dict(model.nearest(0, k=40))
+    assert 1000 not in everything
+    even = [vertex for vertex in model.ids if vertex % 2 == 0]  # type: ignore[operator]
+    expected = [vertex for vertex in everything if vertex % 2 == 0][:5]  # type: ignore[operator]
+    by_ids, by_test = model.nearest(0, 5, among=even), model.nearest(0, 5, among=lambda vertex: vertex % 2 == 0)
+    assert [vertex for vertex, _ in by_ids] == expected
+    assert by_ids == by_test == model.nearest(0, 5, among=even * 2)
+    np.testing.assert_allclose([cosine for _, cosine in by_ids], [everything[vertex] for vertex in expected], atol=1e-5)
+    assert model.nearest(model[0], 5, among=even)[0][0] == 0
+    assert model.nearest(0, among=[]) == []
+    with pytest.raises(UnknownVertexError):
+        model.nearest(0, among=["x"])
+
+
+def test_nearest_many_equals_nearest_of_each(fitted: Embedder) -> None:
+    ids = fitted.ids[:3]
+    assert fitted.nearest_many(ids, k=2) == [fitted.nearest(vertex, k=2) for vertex in ids]
+    vectors = fitted.vectors(ids)
+    assert fitted.nearest_many(vectors, k=2) == [fitted.nearest(vector, k=2) for vector in vectors]
+    assert fitted.nearest_many(ids, k=2, among=ids) == [fitted.nearest(vertex, k=2, among=ids) for vertex in ids]
+    assert fitted.nearest_many([]) == []
+
+
+def test_model_index_of_several_ids_returns_one_row_each(fitted: Embedder) -> None:
+    ids = fitted.ids[:3]
+    for index in (ids, np.array(ids), pa.array(ids)):
+        assert np.array_equal(fitted[index], fitted.vectors(ids))
+
+
+def test_get_returns_the_vector_or_the_default(fitted: Embedder) -> None:
+    vertex = fitted.ids[0]
+    assert np.array_equal(fitted.get(vertex), fitted[vertex])
+    assert fitted.get("unknown") is None
+    assert fitted.get("unknown", 7) == 7
+
+
+def test_similarity_is_the_cosine_that_nearest_returns(fitted: Embedder) -> None:
+    vertex = fitted.ids[0]
+    other, cosine = fitted.nearest(vertex, k=1)[0]
+    assert fitted.similarity(vertex, other) == pytest.approx(cosine, abs=1e-5)
+    model = Embedder(dim=2).fit([("a", "b")])
+    model.add_vertex("alone")
+    assert model.similarity("a", "alone") == 0
+
+
+def test_degree_of_one_vertex_is_a_number() -> None:
+    assert Embedder(dim=2).fit([("a", "b"), ("b", "c")]).degree("b") == 2
+
+
+def test_embedder_follows_the_conventions_of_transformers() -> None:
+    model = Embedder(dim=2)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    vectors = model.fit_transform([("a", "b"), ("b", "c")])
+    check_is_fitted(model)
+    assert np.array_equal(vectors, model.to_numpy())
+    assert np.array_equal(model.transform(["c", "a"]), vectors[[2, 0]])
+    table = pa.table({"x": ["a", "b"], "y": ["b", "c"]})
+    assert np.array_equal(Embedder(dim=2).fit_transform(table, src="x", dst="y"), vectors)
 
 
 def test_degree_age_and_neighbors_follow_the_graph() -> None:

@@ -30,6 +30,7 @@ from ripplevec.install_hint import upgrade_advice
 FORMAT = "ripplevec"
 FORMAT_VERSION = 3  # 1: without event times; 2: without the longest row of each view
 MANIFEST = "manifest.json"
+JOURNAL_FILE = "journal.sqlite"  # of a session directory
 RESTORE_HINT = "Restore it from a backup, or build and save it again."
 DAMAGED_HINT = f"The file is damaged. {RESTORE_HINT}"
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -153,6 +154,9 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
         got = "a file" if directory.exists() else "nothing"
         raise _format_error(directory, "a directory written by Ripplevec", got, "Check the path.")
     path = directory / MANIFEST
+    if (directory / JOURNAL_FILE).is_file():
+        remedy = f'Open it with ripplevec.Session("{directory}").'
+        raise _format_error(directory, "a saved model", "a session directory", remedy)
     if not path.is_file() or path.is_symlink():
         raise _format_error(
             directory,

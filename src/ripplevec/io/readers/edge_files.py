@@ -81,7 +81,7 @@ def open_edges(
 ) -> EdgeReader:
     """Open an edge file and read it in batches.
 
-    Gzip, zstd and bzip2 files are decompressed.
+    Gzip, zstd, bzip2 and xz files are decompressed.
 
     Parameters
     ----------
