@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from os import PathLike
@@ -806,6 +806,37 @@ class Embedder(VectorReads):
 
         column, vectors = self._ids_and_vectors()
         return pd.DataFrame(vectors, index=pd.Index(ids_to_list(column), name="id"))
+
+    def plot(self, labels: Mapping[Id, Any] | None = None, *, ax: Any = None) -> Any:
+        """Draw a map of the vectors: their two principal components, with matplotlib.
+
+        Parameters
+        ----------
+        labels : mapping of ids to labels, optional
+            Vertices with equal labels have one color; those without a label are gray. By default all have one color.
+        ax : matplotlib.axes.Axes, optional
+            The axes to draw on. By default those of a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> model.plot({"a": "red team"}).figure.savefig("map.png")  # doctest: +SKIP
+        """
+        from ripplevec.integrations.map_plot import draw_map  # matplotlib, imported on demand
+
+        column, vectors = self._ids_and_vectors()
+        return draw_map(vectors, [(labels or {}).get(vertex) for vertex in ids_to_list(column)], ax)
 
     # ------------------------------------------------------------------ state and diagnostics
 

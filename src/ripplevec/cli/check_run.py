@@ -12,6 +12,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from ripplevec.batch import Batch, IdColumn, Op, concat_ids, select_rows
+from ripplevec.cli.console import format_count
 from ripplevec.errors import HeaderWarning
 from ripplevec.io.readers.edge_files import open_edges
 from ripplevec.io.rebatch import concatenate
@@ -100,7 +101,8 @@ def _advise(report: dict[str, Any]) -> list[str]:
     """Return what to know or to change before embedding the file."""
     dim = int(describe_parameters()["dim"].default or 0)
     start = round(START_SHARE * (report["rows"] - report["skipped"]))
-    advice = [f"`ripplevec embed` starts with the first {start:,} rows and streams the others (--start)."]
+    first = format_count(start, "row")
+    advice = [f"`ripplevec embed` starts with the first {first} and streams the others (--start)."]
     if report["skipped"]:
         first = ", ".join(f"{row:,}" for row in report["skipped_rows"])
         advice.append(f"Correct the rows that cannot be read, the first: {first}; or skip them with --on-error skip.")

@@ -22,7 +22,7 @@ READING_PANEL, STREAM_PANEL, MODEL_PANEL = "Reading", "Stream", "Embedding"
 
 
 def _option(panel: str, help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=panel, help=help, show_default=more.pop("show_default", False), **more)
+    return typer.Option(*names, rich_help_panel=panel, help=help, **more)
 
 
 def _parameter(name: str) -> Any:
@@ -54,13 +54,11 @@ Ids = Annotated[
 ]
 OnError = Annotated[str, _option(READING_PANEL, "What to do with a row that cannot be read.", metavar="stop|skip")]
 
-Start = Annotated[
-    float, _option(STREAM_PANEL, "Share of the edges that makes up the initial graph.", min=0, max=1, show_default=True)
-]
+Start = Annotated[float, _option(STREAM_PANEL, "Share of the edges that makes up the initial graph.", min=0, max=1)]
 StartEdges = Annotated[
     str | None, _option(STREAM_PANEL, "File with the edges of the initial graph, instead of --start.", metavar="FILE")
 ]
-BatchSize = Annotated[int, _option(STREAM_PANEL, "Number of edges in a batch.", min=1, show_default=True)]
+BatchSize = Annotated[int, _option(STREAM_PANEL, "Number of edges in a batch.", min=1)]
 Changes = Annotated[Path | None, _option(STREAM_PANEL, "File to log changes to: .parquet or .jsonl.", metavar="FILE")]
 
 EMBEDDER_OPTIONS: dict[str, Any] = {  # the options of a model, in the order of `--help`
