@@ -124,8 +124,8 @@ class Changes:
         --------
         >>> from ripplevec import Embedder
         >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "a")])
-        >>> model.remove_vertex("a").to_pandas().iloc[-1].tolist()
-        ['a', False, True, None]
+        >>> model.remove_vertex("a").to_pandas().columns.tolist()
+        ['id', 'arrived', 'removed', 'vector']
         """
         import pandas as pd
 

@@ -37,8 +37,9 @@ def test_reporter_logs_the_first_compilation_and_then_every_few_seconds(
     assert "still compiling: kernels=2" in caplog.messages[1]
 
 
-def test_reporter_does_not_log_kernels_of_other_packages(caplog: pytest.LogCaptureFixture) -> None:
-    CompilationReporter().on_start(compile_event("umap.layouts"))
+@pytest.mark.parametrize("module", ["umap.layouts", None])
+def test_reporter_does_not_log_kernels_of_other_modules(caplog: pytest.LogCaptureFixture, module: Any) -> None:
+    CompilationReporter().on_start(compile_event(module))
     assert not caplog.records
 
 

@@ -37,7 +37,8 @@ class CompilationReporter(event.Listener):  # type: ignore[misc]
             self._began = now
         self._depth += 1
         kernel = event.data["dispatcher"].py_func
-        if kernel.__module__.partition(".")[0] == PACKAGE and now - self._reported_at >= REPORT_INTERVAL:
+        module = kernel.__module__ or ""  # generated functions, such as constructors of tuples, have none
+        if module.partition(".")[0] == PACKAGE and now - self._reported_at >= REPORT_INTERVAL:
             self._report(kernel.__name__)
             self._reported_at = now
 
