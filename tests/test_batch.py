@@ -7,6 +7,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from enum import Enum, IntEnum
 from typing import Any
+from uuid import UUID
 
 import networkx as nx
 import numpy as np
@@ -163,6 +164,12 @@ def test_id_column_of_one_type_is_packed() -> None:
     assert ids_to_list(id_column(np.array([1, 2**64 - 1], np.uint64))) == [1, 2**64 - 1]
 
 
+@pytest.mark.parametrize("form", [list, pd.Series, lambda ids: np.array(ids, object), pa.array])
+def test_id_that_is_a_uuid_counts_as_its_text(form: Any) -> None:
+    ids = [UUID(int=7), UUID(int=8)]
+    assert ids_to_list(id_column(form(ids))) == ["00000000-0000-0000-0000-000000000007", str(ids[1])]
+
+
 def test_id_of_a_subclass_counts_as_its_value() -> None:
     class Color(str, Enum):  # noqa: UP042 - a StrEnum would show its text
         RED = "red"
@@ -189,23 +196,24 @@ def test_id_column_of_any_ints_and_strings_supports_concat_and_take(values: list
     ("bad", "message"),
     [
         ([True], "True of type bool"),
-        ([1, False], "False of type bool"),
+        ([1, False], "False of type bool in row 1"),
         ([1.0], "1.0 of type float"),
-        (["a", None], "None of type NoneType"),
+        (["a", None], "None of type NoneType in row 1"),
         ([b"a"], "b'a' of type bytes"),
         ([("a",)], "of type tuple"),
         (["\ud800"], r"\\ud800"),
-        ([1, "\ud800"], r"\\ud800"),
+        (["a", "\ud800"], r"\\ud800 in row 1"),
+        ([1, "\ud800"], r"\\ud800 in row 1"),
         (np.array([True]), "True of type bool"),
         (np.array([1.5]), "1.5"),
-        (np.array([1.0, np.nan]), "nan"),
+        (np.array([1.0, np.nan]), "nan in row 1"),
         (np.array([np.inf]), "inf"),
         (np.array([2.0**60]), "1.15"),
         (np.array([b"a"]), "b'a' of type bytes"),
         (np.array(["2020-01-01"], "datetime64[ns]"), "datetime64"),
         (np.array([[1, 2]]), r"shape \(1, 2\)"),
-        (pa.array([1, None]), "1 empty values"),
-        (pa.array(["a", None]), "1 empty values"),
+        (pa.array([1, None]), "no id in row 1"),
+        (pa.array(["a", None]), "no id in row 1"),
         (pa.array([True]), "a column of type bool"),
         (pa.array([b"a"]), "a column of type binary"),
         (pa.array([0.5]), "0.5"),
@@ -286,7 +294,7 @@ def test_weight_that_is_invalid_is_found_in_networkx() -> None:
         (7, "7"),
         (sp.csr_array((2, 3)), r"a square sparse matrix, got 'shape \(2, 3\)'"),
         (sp.coo_array(np.array([1, 2])), r"a square sparse matrix, got 'shape \(2,\)'"),
-        (pd.DataFrame({"from": [1], "to": [2]}), "columns src, dst.*'from', 'to'"),
+        (pd.DataFrame({"a": [1], "b": [2]}), "columns src, dst.*'a', 'b'"),
         (pl.DataFrame({"src": [1]}), "columns src, dst"),
         (pa.table({"src": [1]}), "columns src, dst"),
     ],

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ripplevec import Batch, Embedder, Op
 from ripplevec.changes import Changes
 
 
@@ -39,3 +40,14 @@ def test_changes_repr_counts_vertices() -> None:
     assert repr(make_changes([], anchored=True)).endswith("sequence 1234, anchored)")
     assert type(make_changes([]).ids[0]) is int
     assert make_changes([], column=["a", 1]).ids == ["a", 1]
+
+
+def test_changes_to_pandas_has_a_row_per_changed_and_removed_vertex() -> None:
+    model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "a")])
+    changes = model.partial_fit(Batch(["d", "c"], ["b", "c"], op=[Op.ADD, Op.REMOVE_VERTEX]))
+    frame = changes.to_pandas()
+    assert frame["id"].tolist() == [*changes.ids, "c"]
+    assert frame["removed"].tolist() == [False] * len(changes) + [True]
+    assert frame.loc[frame["arrived"], "id"].tolist() == ["d"]
+    assert np.array_equal(np.stack(frame["vector"][:-1]), changes.vectors)
+    assert frame["vector"].iloc[-1] is None

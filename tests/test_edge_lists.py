@@ -7,15 +7,17 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from ripplevec.edge_lists import EdgeColumns, read_edge_list
+from ripplevec.edge_lists import COLUMN_NAMES, EdgeColumns, TableColumns, match_column_names, read_edge_list
 from ripplevec.errors import InvalidValueError
 
 
-def read(edges: Any, *, adding: bool = True, directed: bool = False) -> EdgeColumns:
-    return read_edge_list(edges, adding=adding, directed=directed)
+def read(edges: Any, *, adding: bool = True, directed: bool = False, **columns: Any) -> EdgeColumns:
+    return read_edge_list(edges, adding=adding, directed=directed, columns=TableColumns(**columns))
 
 
 @pytest.mark.parametrize("edges", [[("a", "b", 2.0), ("b", "c")], np.array([[1, 2, 3.0]])])
@@ -41,6 +43,66 @@ def test_read_edge_list_of_symmetric_matrix_has_each_undirected_edge_once() -> N
 def test_read_edge_list_of_table_reads_known_columns() -> None:
     columns = read(pd.DataFrame({"color": ["red"], "dst": [2], "src": [1], "op": [1]}))
     assert [None if column is None else column.tolist() for column in columns] == [[1], [2], None, [1], None, None]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table])
+def test_read_edge_list_of_table_accepts_the_names_of_files(frame: Any) -> None:
+    columns = read(frame({"Source": [1], "target": [2], "timestamp": [3.0]}))
+    assert [None if column is None else list(map(float, column)) for column in columns[:5]] == [
+        [1],
+        [2],
+        None,
+        None,
+        [3],
+    ]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table])
+def test_read_edge_list_of_table_reads_named_columns(frame: Any) -> None:
+    table = frame({"buyer": ["a"], "item": ["b"], "amount": [2.0], "weight": [9.0]})
+    columns = read(table, src="buyer", dst="item", weight="amount")
+    assert [str(column[0]) for column in columns[:3]] == ["a", "b", "2.0"]
+    assert read(table, src="buyer", dst="item", weight="none").weight is None
+    message = r"expected columns buyer, item, when, got .*'amount'.*Name them: src=…, dst=…, weight=…, time=…"
+    with pytest.raises(InvalidValueError, match=message):
+        read(table, src="buyer", dst="item", time="when")
+
+
+def test_read_edge_list_of_table_without_names_reads_columns_by_number() -> None:
+    columns = read(pd.DataFrame([[7, 1, 2]]), src=1, dst=2)
+    assert (columns.src.tolist(), columns.dst.tolist()) == ([1], [2])
+
+
+def test_read_edge_list_of_rows_with_names_of_columns_raises() -> None:
+    with pytest.raises(InvalidValueError, match="names of columns with a table only, got 'list'"):
+        read([("a", "b")], src="x")
+
+
+@pytest.mark.parametrize(
+    "matrix", [[[0, 1], [1, 0]], [[0, 2], [2, 0]], [[1, 1], [1, 1]], [[0, 1, 1], [1, 0, 1], [1, 1, 0]], np.ones((3, 3))]
+)
+def test_read_edge_list_of_array_that_may_be_a_matrix_raises(matrix: Any) -> None:
+    with pytest.raises(
+        InvalidValueError, match=r"that may be an adjacency matrix.*csr_array\(matrix\); edges as Batch"
+    ):
+        read(np.array(matrix))
+
+
+def test_read_edge_list_of_large_square_array_says_how_to_pass_a_matrix() -> None:
+    with pytest.raises(InvalidValueError, match=r"shape \(4, 4\)'\. Pass an adjacency matrix as scipy"):
+        read(np.eye(4))
+
+
+@pytest.mark.parametrize("edges", [[[0, 1], [1, 2]], [[5, 7], [7, 9]], [[0, 1, 2.0], [1, 2, 1.0], [2, 3, 1.0]]])
+def test_read_edge_list_of_square_array_that_is_no_matrix_reads_edges(edges: Any) -> None:
+    assert read(np.array(edges)).src.tolist() == [row[0] for row in edges]
+
+
+def test_match_column_names_finds_default_and_requested_names() -> None:
+    assert match_column_names(["To", "FROM", "op"], {}) == {"src": 1, "dst": 0, "op": 2}
+    assert match_column_names(["src", "dst", "weight", "w"], {"weight": "w"}) == {"src": 0, "dst": 1, "weight": 3}
+    assert match_column_names(["src", "weight"], {"weight": "none", "dst": "x"}) == {"src": 0}
+    assert set(COLUMN_NAMES) == {"src", "dst", "weight", "time", "op"}
 
 
 @pytest.mark.parametrize("edges", ["file.csv", [("a",)], np.zeros(3), pd.DataFrame({"src": [1]}), 3])

@@ -6,11 +6,14 @@ import threading
 import warnings
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 import ripplevec
 from ripplevec import Batch, Embedder, InvalidValueError, Op, SpectralView, UnknownEdgeError, UnknownVertexError, load
@@ -264,6 +267,71 @@ def test_nearest_returns_the_vertices_of_highest_cosine(normalize: bool, rule: s
     assert len(model.nearest((3 * model[0]).tolist(), k=np.int64(4))) == 4
 
 
+@pytest.mark.parametrize("rule", ["ripple", "paper"])
+def test_nearest_among_compares_the_chosen_vertices_only(rule: Any) -> None:
+    model = Embedder(dim=4, rule=rule).fit(planted_partition(2, 20, 6, 2, seed=3).edges)
+    model.add_vertex(1000)  # has no vector
+    everything = dict(model.nearest(0, k=40))
+    assert 1000 not in everything
+    even = [vertex for vertex in model.ids if vertex % 2 == 0]  # type: ignore[operator]
+    expected = [vertex for vertex in everything if vertex % 2 == 0][:5]  # type: ignore[operator]
+    by_ids, by_test = model.nearest(0, 5, among=even), model.nearest(0, 5, among=lambda vertex: vertex % 2 == 0)
+    assert [vertex for vertex, _ in by_ids] == expected
+    assert by_ids == by_test == model.nearest(0, 5, among=even * 2)
+    np.testing.assert_allclose([cosine for _, cosine in by_ids], [everything[vertex] for vertex in expected], atol=1e-5)
+    assert model.nearest(model[0], 5, among=even)[0][0] == 0
+    assert model.nearest(0, among=[]) == []
+    with pytest.raises(UnknownVertexError):
+        model.nearest(0, among=["x"])
+
+
+def test_nearest_many_equals_nearest_of_each(fitted: Embedder) -> None:
+    ids = fitted.ids[:3]
+    assert fitted.nearest_many(ids, k=2) == [fitted.nearest(vertex, k=2) for vertex in ids]
+    vectors = fitted.vectors(ids)
+    assert fitted.nearest_many(vectors, k=2) == [fitted.nearest(vector, k=2) for vector in vectors]
+    assert fitted.nearest_many(ids, k=2, among=ids) == [fitted.nearest(vertex, k=2, among=ids) for vertex in ids]
+    assert fitted.nearest_many([]) == []
+
+
+def test_model_index_of_several_ids_returns_one_row_each(fitted: Embedder) -> None:
+    ids = fitted.ids[:3]
+    for index in (ids, np.array(ids), pa.array(ids)):
+        assert np.array_equal(fitted[index], fitted.vectors(ids))
+
+
+def test_get_returns_the_vector_or_the_default(fitted: Embedder) -> None:
+    vertex = fitted.ids[0]
+    assert np.array_equal(fitted.get(vertex), fitted[vertex])
+    assert fitted.get("unknown") is None
+    assert fitted.get("unknown", 7) == 7
+
+
+def test_similarity_is_the_cosine_that_nearest_returns(fitted: Embedder) -> None:
+    vertex = fitted.ids[0]
+    other, cosine = fitted.nearest(vertex, k=1)[0]
+    assert fitted.similarity(vertex, other) == pytest.approx(cosine, abs=1e-5)
+    model = Embedder(dim=2).fit([("a", "b")])
+    model.add_vertex("alone")
+    assert model.similarity("a", "alone") == 0
+
+
+def test_degree_of_one_vertex_is_a_number() -> None:
+    assert Embedder(dim=2).fit([("a", "b"), ("b", "c")]).degree("b") == 2
+
+
+def test_embedder_follows_the_conventions_of_transformers() -> None:
+    model = Embedder(dim=2)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    vectors = model.fit_transform([("a", "b"), ("b", "c")])
+    check_is_fitted(model)
+    assert np.array_equal(vectors, model.to_numpy())
+    assert np.array_equal(model.transform(["c", "a"]), vectors[[2, 0]])
+    table = pa.table({"x": ["a", "b"], "y": ["b", "c"]})
+    assert np.array_equal(Embedder(dim=2).fit_transform(table, src="x", dst="y"), vectors)
+
+
 def test_degree_age_and_neighbors_follow_the_graph() -> None:
     model = Embedder(dim=2, threads=1).fit([("a", "b", 1.0), ("b", "c", 2.0), ("c", "a", 3.0)])
     model.partial_fit([("d", "b", 4.0), (7, "b", 5.0)])
@@ -343,6 +411,41 @@ def test_preview_without_placed_neighbors_is_zero(fitted: Embedder) -> None:
     model = Embedder(dim=3)
     model.add_vertex("a")
     assert model.preview(["a"]).tolist() == [0, 0, 0]
+
+
+def test_unknown_vertex_of_the_other_type_is_suggested() -> None:
+    model = Embedder(dim=2).fit([(7, 8), (8, "9")])
+    suggestions = {"7": "did you mean 7?", 9: "did you mean '9'?"}
+    for vertex, suggestion in suggestions.items():
+        for read in (model.__getitem__, model.nearest, model.neighbors):
+            with pytest.raises(UnknownVertexError) as caught:
+                read(vertex)  # type: ignore[operator]
+            assert suggestion in str(caught.value)
+    with pytest.raises(UnknownVertexError, match="add it first"):
+        model["x"]
+
+
+def test_vertex_of_a_uuid_is_that_of_its_text() -> None:
+    first, second = UUID(int=1), UUID(int=2)
+    model = Embedder(dim=2).fit([(first, second), (str(second), "a")])
+    assert model.ids == [str(first), str(second), "a"]
+    assert first in model
+    assert np.array_equal(model[first], model[str(first)])
+    assert model.nearest(first) == model.nearest(str(first))
+    assert model.add_vertex(UUID(int=3), [first]).any()
+
+
+def test_numpy_array_of_a_model_has_its_vectors(fitted: Embedder) -> None:
+    assert np.array_equal(np.asarray(fitted), fitted.to_numpy())
+    assert np.asarray(fitted, np.float64).dtype == np.float64
+
+
+def test_fit_on_a_table_with_named_columns_equals_pairs() -> None:
+    table = pa.table({"buyer": ["a", "b"], "item": ["b", "c"], "amount": [1.0, 2.0]})
+    model = Embedder(dim=2).fit(table, src="buyer", dst="item", weight="amount")
+    assert model.digest() == Embedder(dim=2).fit([("a", "b", 1.0), ("b", "c", 2.0)]).digest()
+    model.partial_fit(table, src="item", dst="buyer")
+    assert model.neighbors("c") == [("b", 3.0)]
 
 
 def test_to_pandas_and_to_arrow_hold_ids_and_vectors(fitted: Embedder) -> None:

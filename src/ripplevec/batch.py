@@ -6,10 +6,11 @@ applied in the order given. The two vertex operations use `src` only (`dst` repe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias, cast
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from ripplevec.edge_lists import (
     IGraphLike,
     NetworkXGraphLike,
     SparseMatrixLike,
+    TableColumns,
     TableLike,
     read_edge_list,
 )
@@ -228,7 +230,17 @@ class Batch:
         return batch
 
     @classmethod
-    def from_any(cls, edges: EdgeListLike, *, op: Op = Op.ADD, directed: bool = False) -> Batch:
+    def from_any(
+        cls,
+        edges: EdgeListLike,
+        *,
+        op: Op = Op.ADD,
+        directed: bool = False,
+        src: Any = None,
+        dst: Any = None,
+        weight: Any = None,
+        time: Any = None,
+    ) -> Batch:
         """Create a batch from an edge list in any supported form.
 
         Parameters
@@ -240,12 +252,15 @@ class Batch:
             - a NumPy array of shape (m, 2) or (m, 3);
             - a SciPy sparse matrix; every row is a vertex, and a symmetric matrix counts each edge once;
             - a pandas, polars or PyArrow table with the columns `src`, `dst` and optionally `weight`, `op`, `time`;
+              the same names are recognized as in files, such as `source` and `target`;
             - a NetworkX or igraph graph (igraph vertices by their `name`, if they have one), or PyTorch Geometric data;
             - a `Batch`, which is returned unchanged.
         op : Op, default Op.ADD
             Operation of rows that do not state one.
         directed : bool, default False
             Whether a symmetric sparse matrix has an edge in each direction.
+        src, dst, weight, time : label of a column, optional
+            Names of the columns of a table; "none" ignores the column. By default the recognized names.
 
         Returns
         -------
@@ -265,7 +280,8 @@ class Batch:
         """
         if isinstance(edges, Batch):
             return edges
-        columns = read_edge_list(edges, adding=op == Op.ADD, directed=directed)
+        names = TableColumns(src, dst, weight, time)
+        columns = read_edge_list(edges, adding=op == Op.ADD, directed=directed, columns=names)
         operations = np.full(len(columns.src), op, np.int8) if columns.op is None and op != Op.ADD else columns.op
         batch = cls(columns.src, columns.dst, columns.weight, operations, columns.time)
         return batch if columns.vertices is None else _prepend_vertices(columns.vertices, batch)
@@ -397,7 +413,9 @@ def _ids_from_array(values: NDArray[Any], name: str) -> IdColumn:
         whole = np.isfinite(values) & (values == np.floor(values)) & (np.abs(values) <= 2.0**53)
         if whole.all():
             return values.astype(np.int64)
-        raise InvalidValueError.of(name, "ids that are int or str", float(values[~whole][0]))
+        row = int(np.flatnonzero(~whole)[0])
+        got = f"{float(values[row])}{_in_row(row, values)}"
+        raise InvalidValueError.of(name, "ids that are int or str", got)
     if values.dtype.kind in "mM":  # `tolist` would convert nanoseconds to integers
         raise InvalidValueError.of(name, "ids that are int or str", f"an array of {values.dtype}")
     return _ids_from_list(values.tolist(), name)
@@ -407,13 +425,16 @@ def _ids_from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> IdColumn:
     if not len(values):
         return np.empty(0, np.int64)
     if values.null_count:
-        raise InvalidValueError.of(name, "an id in every row", f"{values.null_count:,} empty values")
+        row = values.is_null().to_pylist().index(True)
+        raise InvalidValueError.of(name, "an id in every row", f"no id in row {row}")
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
         return values.cast(pa.large_string())
+    if getattr(values.type, "extension_name", None) == "arrow.uuid":
+        return _ids_from_list(values.to_pylist(), name)
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         return _ids_from_array(values.to_numpy(zero_copy_only=False), name)
     raise InvalidValueError.of(name, "ids that are int or str", f"a column of type {values.type}")
@@ -430,25 +451,34 @@ def _ids_from_list(values: list[Any], name: str) -> IdColumn:
         try:
             return pa.array(values, pa.large_string())
         except UnicodeEncodeError as error:
-            raise InvalidValueError.of(name, "text that can be encoded as UTF-8", error.object) from None
+            where = _in_row(values.index(error.object), values)
+            raise InvalidValueError.of(name, "text that can be encoded as UTF-8", f"{error.object}{where}") from None
     if not values:
         return np.empty(0, np.int64)
-    ids: list[Id] = [normalize_id(value, name) for value in values]
+    ids: list[Id] = [normalize_id(value, name, _in_row(row, values)) for row, value in enumerate(values)]
     return ids if kinds <= {int, str} else _ids_from_list(ids, name)
 
 
-def normalize_id(value: Any, name: str) -> Id:
-    """Convert one id to a plain int or str; the error says why it cannot be an id."""
+def _in_row(row: int, values: Sized) -> str:
+    """Return where a bad id is, for an error message; nothing for a single id."""
+    return f" in row {row}" if len(values) > 1 else ""
+
+
+def normalize_id(value: Any, name: str, where: str = "") -> Id:
+    """Convert one id to a plain int or str, a UUID to its text; the error says why, and `where`, it cannot be an id."""
+    if isinstance(value, UUID):
+        return str(value)
     if isinstance(value, str):
         text = str.__str__(value)  # the stored text: a subclass may print another one
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise InvalidValueError.of(name, "text that can be encoded as UTF-8", text) from None
+            raise InvalidValueError.of(name, "text that can be encoded as UTF-8", f"{text}{where}") from None
         return text
     if isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_):
         return int(value)
-    raise InvalidValueError.of(name, "ids that are int or str", f"{shorten(value)} of type {type(value).__name__}")
+    got = f"{shorten(value)} of type {type(value).__name__}{where}"
+    raise InvalidValueError.of(name, "ids that are int or str", got)
 
 
 def _read_only(column: NDArray[Any]) -> NDArray[Any]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import Id, IdColumn, ids_to_list, take_ids
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class BatchOutcome(NamedTuple):
@@ -108,6 +111,36 @@ class Changes:
         if self._vectors is None:
             self._vectors = self._to_vectors(self._rows)
         return self._vectors
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the changes as a data frame: one row per changed vertex, then one per removed vertex.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns `id`, `arrived`, `removed` and `vector`; a removed vertex has no vector.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "a")])
+        >>> model.remove_vertex("a").to_pandas().columns.tolist()
+        ['id', 'arrived', 'removed', 'vector']
+        """
+        import pandas as pd
+
+        columns = {
+            "id": [*self.ids, *self.removed],
+            "arrived": [*self.arrived.tolist(), *[False] * len(self.removed)],
+            "removed": [*[False] * len(self), *[True] * len(self.removed)],
+            "vector": [*self.vectors, *[None] * len(self.removed)],
+        }
+        return pd.DataFrame(
+            {
+                name: pd.Series(values, dtype=object if name in ("id", "vector") else bool)
+                for name, values in columns.items()
+            }
+        )
 
     def __repr__(self) -> str:
         counts = f"{len(self):,} vertices, {int(self.arrived.sum()):,} new, {len(self.removed):,} removed"

@@ -5,7 +5,7 @@ The columns are not checked: `Batch.from_any` does this for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, NamedTuple, Protocol
 
@@ -16,6 +16,19 @@ from numpy.typing import NDArray
 from ripplevec.errors import InvalidValueError, shorten
 
 EXPECTED_EDGES = "pairs (src, dst) or triples (src, dst, weight)"
+
+MATRIX_HINT = "Pass an adjacency matrix as scipy.sparse.csr_array(matrix)"
+
+POSITIONAL_COLUMNS = {
+    "src": ("src", "source", "from"),
+    "dst": ("dst", "target", "to", "destination"),
+    "weight": ("weight",),
+    "time": ("time", "timestamp"),
+}
+"""Columns in their order in a file without a header, each with the names recognized by default (in any case)."""
+
+COLUMN_NAMES = {**POSITIONAL_COLUMNS, "op": ("op",)}
+"""All columns with the names recognized by default; `op` is recognized by name only, never by position."""
 
 
 class ArrowColumnLike(Protocol):
@@ -105,12 +118,57 @@ class EdgeColumns(NamedTuple):
     vertices: Any = None
 
 
-def read_edge_list(edges: Any, *, adding: bool, directed: bool) -> EdgeColumns:
+class TableColumns(NamedTuple):
+    """Names of the columns of a table; None: the names recognized by default."""
+
+    src: Any = None
+    dst: Any = None
+    weight: Any = None
+    time: Any = None
+
+
+DEFAULT_COLUMNS = TableColumns()
+
+
+def match_column_names(names: Sequence[str], requested: Mapping[str, Any]) -> dict[str, int]:
+    """Return the positions of src, dst, weight, time and op among the names.
+
+    A column is found by its requested name, or by the first of its default names in any case. A column with the
+    requested name "none", and one that does not exist, are left out.
+    """
+    lowered = [name.lower() for name in names]
+    positions: dict[str, int] = {}
+    for column, default_names in COLUMN_NAMES.items():
+        name = requested.get(column)
+        if name is None:
+            match = next((name for name in default_names if name in lowered), None)
+            if match is not None:
+                positions[column] = lowered.index(match)
+        elif name != "none" and name in names:
+            positions[column] = names.index(name)
+    return positions
+
+
+def read_edge_list(edges: Any, *, adding: bool, directed: bool, columns: TableColumns = DEFAULT_COLUMNS) -> EdgeColumns:
     """Return the columns of an edge list in any form but a `Batch`.
 
     Unless the edges are added, the weights of rows and the vertices of a graph are left out. If `directed`, a symmetric
-    matrix has an edge in each direction.
+    matrix has an edge in each direction. `columns` names the columns of a table.
     """
+    if type(edges).__name__ == "LazyFrame":  # of polars
+        edges = edges.collect()
+    if _is_table(edges):
+        return _read_table(edges, columns)
+    if columns != DEFAULT_COLUMNS:
+        raise InvalidValueError.of("src, dst, weight, time", "names of columns with a table only", type(edges).__name__)
+    return _read_other(edges, adding, directed)
+
+
+def _is_table(edges: Any) -> bool:
+    return isinstance(edges, pa.Table | pa.RecordBatch) or (hasattr(edges, "columns") and not hasattr(edges, "tocoo"))
+
+
+def _read_other(edges: Any, adding: bool, directed: bool) -> EdgeColumns:
     if hasattr(edges, "tocoo"):
         columns = _read_sparse(edges, directed)
     elif hasattr(edges, "adj") and hasattr(edges, "nodes"):
@@ -119,8 +177,6 @@ def read_edge_list(edges: Any, *, adding: bool, directed: bool) -> EdgeColumns:
         columns = _read_igraph(edges)
     elif hasattr(edges, "edge_index") and hasattr(edges, "num_nodes"):
         columns = _read_sparse(_geometric_to_sparse(edges), directed)
-    elif hasattr(edges, "columns") or isinstance(edges, pa.Table | pa.RecordBatch):
-        return _read_table(edges)
     else:
         return _read_array(edges, adding) if isinstance(edges, np.ndarray) else _read_rows(edges, adding)
     return columns if adding else columns._replace(vertices=None)
@@ -144,17 +200,39 @@ def _read_rows(rows: Any, adding: bool) -> EdgeColumns:
 
 def _read_array(edges: NDArray[Any], adding: bool) -> EdgeColumns:
     if edges.ndim != 2 or edges.shape[1] not in (2, 3):
-        raise InvalidValueError.of("edges", "an array of shape (m, 2) or (m, 3)", f"shape {edges.shape}")
+        is_square = edges.ndim == 2 and edges.shape[0] == edges.shape[1]
+        error = InvalidValueError.of("edges", "an array of shape (m, 2) or (m, 3)", f"shape {edges.shape}")
+        raise InvalidValueError(f"{error}. {MATRIX_HINT}" if is_square else str(error))
+    if _may_be_adjacency_matrix(edges):
+        got = f"one of shape {edges.shape} that may be an adjacency matrix"
+        error = InvalidValueError.of("edges", "an array that is a list of edges", got)
+        raise InvalidValueError(f"{error}. {MATRIX_HINT}; edges as Batch.of(array[:, 0], array[:, 1])")
     return EdgeColumns(edges[:, 0], edges[:, 1], edges[:, 2] if edges.shape[1] == 3 and adding else None)
 
 
-def _read_table(frame: Any) -> EdgeColumns:
+def _may_be_adjacency_matrix(edges: NDArray[Any]) -> bool:
+    """Return whether an array of two or three rows may be the adjacency matrix of as many vertices.
+
+    Two rows that are symmetric with a diagonal are a path: [[0, 1], [1, 2]].
+    """
+    if edges.shape[0] != edges.shape[1] or edges.dtype.kind not in "buif":
+        return False
+    is_symmetric = (edges == edges.T).all() and (len(edges) == 3 or not edges.diagonal().any())
+    return bool(is_symmetric or np.isin(edges, (0, 1)).all())
+
+
+def _read_table(frame: Any, columns: TableColumns) -> EdgeColumns:
     table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
-    names = list(table.column_names if isinstance(table, pa.Table | pa.RecordBatch) else table.columns)
-    if "src" not in names or "dst" not in names:
-        raise InvalidValueError.of("edges", "columns src, dst[, weight, op, time]", f"columns {names}")
-    used = [name for name in ("src", "dst", "weight", "op", "time") if name in names]
-    return EdgeColumns(**{name: _table_column(table[name]) for name in used})
+    labels = list(table.column_names if isinstance(table, pa.Table | pa.RecordBatch) else table.columns)
+    # A label may be any object, such as the numbers of a frame without names: compare texts, read by label.
+    requested = {name: str(label) for name, label in columns._asdict().items() if label is not None}
+    positions = match_column_names([str(label) for label in labels], requested)
+    missing = [column for column in ("src", "dst", *requested) if column not in positions]
+    if any(requested.get(column) != "none" for column in missing):
+        expected = ", ".join(dict.fromkeys(requested.get(column, column) for column in ("src", "dst", *requested)))
+        error = InvalidValueError.of("edges", f"columns {expected}", f"columns {labels}")
+        raise InvalidValueError(f"{error}. Name them: src=…, dst=…, weight=…, time=…")
+    return EdgeColumns(**{column: _table_column(table[labels[position]]) for column, position in positions.items()})
 
 
 def _table_column(column: Any) -> Any:

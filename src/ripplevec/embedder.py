@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from os import PathLike
@@ -30,7 +30,7 @@ from ripplevec.batch import (
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.engine.engine import Engine
 from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
-from ripplevec.errors import FormatError, InvalidValueError, StateError, UnknownVertexError
+from ripplevec.errors import FormatError, InvalidValueError, StateError
 from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.graph import unit_weights
 from ripplevec.parameters import (
@@ -47,7 +47,9 @@ from ripplevec.parameters import (
 )
 from ripplevec.search.searcher import Searcher
 from ripplevec.util.checked_directory import RESTORE_HINT, read_arrays, write_arrays
+from ripplevec.util.compilation import report_compilation
 from ripplevec.util.locks import ReadWriteLock
+from ripplevec.vector_reads import ID_TYPES, VectorReads
 from ripplevec.views.base import Progress, View
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Embedder:
+class Embedder(VectorReads):
     """Vectors for the vertices of a growing graph, updated with every batch.
 
     `fit` embeds an initial graph (the *start*). `partial_fit` and `add_vertex` apply a *batch* or a single *arrival*
@@ -184,6 +186,7 @@ class Embedder:
     _recovery_hint = "Load a saved model, or start over with fit"
 
     def __post_init__(self) -> None:
+        report_compilation()
         self._lock = ReadWriteLock()
         self._active_parameters = self._validated_parameters()
         self._engine = self._create_engine(self._active_parameters)
@@ -191,7 +194,16 @@ class Embedder:
 
     # ------------------------------------------------------------------ changing the model
 
-    def fit(self, edges: EdgeListLike, *, progress: Progress | None = None) -> Self:
+    def fit(
+        self,
+        edges: EdgeListLike,
+        *,
+        src: Any = None,
+        dst: Any = None,
+        weight: Any = None,
+        time: Any = None,
+        progress: Progress | None = None,
+    ) -> Self:
         """Start over with an initial graph.
 
         Parameters
@@ -199,6 +211,8 @@ class Embedder:
         edges : edge list
             The edges of the initial graph, in any form that `Batch.from_any` accepts: pairs or triples, a NumPy array,
             a sparse matrix, a table, a graph of another library, or a `Batch`.
+        src, dst, weight, time : label of a column, optional
+            Names of the columns of a table, if they are not called like that; see `Batch.from_any`.
         progress : callable, optional
             Called as `progress(step, share)` during long solves, with the step's name and the share done so far.
 
@@ -218,7 +232,7 @@ class Embedder:
         >>> Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d", 2.5)])
         Embedder(dim=2, rule='ripple'): 4 vertices, 3 edges
         """
-        batch = Batch.from_any(edges, directed=self.directed)
+        batch = Batch.from_any(edges, directed=self.directed, src=src, dst=dst, weight=weight, time=time)
         parameters = self._validated_parameters()
         engine = self._create_engine(parameters)
         check_batch(engine.graph_lookup, batch)
@@ -228,7 +242,9 @@ class Embedder:
         engine.warn_self_loops()
         return self
 
-    def partial_fit(self, edges: EdgeListLike) -> Changes:
+    def partial_fit(
+        self, edges: EdgeListLike, *, src: Any = None, dst: Any = None, weight: Any = None, time: Any = None
+    ) -> Changes:
         """Apply a batch: all of it, or none of it if it cannot be applied.
 
         Parameters
@@ -236,6 +252,8 @@ class Embedder:
         edges : edge list
             Edges to add, in any form that `fit` accepts, or a `Batch`, which can also remove edges and vertices.
             Unknown vertices are created. Self-loops are ignored, with one warning per model.
+        src, dst, weight, time : label of a column, optional
+            Names of the columns of a table, as for `fit`.
 
         Returns
         -------
@@ -256,7 +274,7 @@ class Embedder:
         >>> model.partial_fit(Batch.of(["a", "e"], ["c", "d"], op=[Op.REMOVE, Op.ADD])).sequence
         1
         """
-        batch = Batch.from_any(edges, directed=self.directed)
+        batch = Batch.from_any(edges, directed=self.directed, src=src, dst=dst, weight=weight, time=time)
         return self._apply(batch)
 
     def add_vertex(
@@ -445,9 +463,6 @@ class Embedder:
         except InvalidValueError:
             return False
 
-    def __getitem__(self, vertex: Id) -> NDArray[np.float32]:
-        return self.vectors([vertex])[0]
-
     def __iter__(self) -> Iterator[Id]:
         return iter(self.ids)
 
@@ -468,7 +483,7 @@ class Embedder:
         Parameters
         ----------
         ids : list, array, series or Arrow array of int or str
-            The vertices. `model[id]` returns the vector of one vertex.
+            The vertices. `model[id]` returns the vector of one vertex, `model[[a, b]]` those of several.
 
         Returns
         -------
@@ -535,7 +550,9 @@ class Embedder:
         with self._lock.reading():
             return self._engine.preview(self._engine.rows_of(column), edge_weights)
 
-    def nearest(self, vertex: Id | VectorLike, k: int = 10) -> list[tuple[Id, float]]:
+    def nearest(
+        self, vertex: Id | VectorLike, k: int = 10, *, among: IdsLike | Callable[[Id], bool] | None = None
+    ) -> list[tuple[Id, float]]:
         """Return the vertices most similar to a vertex or a vector.
 
         Parameters
@@ -544,6 +561,9 @@ class Embedder:
             A vertex, which is left out of the result, or any vector.
         k : int, default 10
             Number of vertices.
+        among : ids or callable, optional
+            The vertices to choose from: their ids, or a function that tells for an id whether it qualifies. All of them
+            are compared. By default all vertices.
 
         Returns
         -------
@@ -565,10 +585,51 @@ class Embedder:
         >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
         >>> len(model.nearest("a", k=2))
         2
+        >>> [vertex for vertex, cosine in model.nearest("a", among=["c", "d"])]
+        ['c', 'd']
         """
-        return self.nearest_with_sequence(vertex, k)[1]
+        return self.nearest_with_sequence(vertex, k, among=among)[1]
 
-    def nearest_with_sequence(self, vertex: Id | VectorLike, k: int = 10) -> tuple[int, list[tuple[Id, float]]]:
+    def nearest_many(
+        self,
+        vertices: IdsLike | NDArray[np.floating[Any]],
+        k: int = 10,
+        *,
+        among: IdsLike | Callable[[Id], bool] | None = None,
+    ) -> list[list[tuple[Id, float]]]:
+        """Return the vertices most similar to each of several vertices or vectors, all of one state.
+
+        Parameters
+        ----------
+        vertices : ids, or array of shape (m, dim)
+            The vertices or vectors.
+        k, among
+            See `nearest`.
+
+        Returns
+        -------
+        list of lists of (id, cosine) pairs
+            One result of `nearest` per vertex or vector.
+
+        Raises
+        ------
+        UnknownVertexError, InvalidValueError
+            See `nearest`.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> [len(found) for found in model.nearest_many(["a", "b"], k=2)]
+        [2, 2]
+        """
+        is_matrix = isinstance(vertices, np.ndarray) and vertices.ndim == 2
+        queries: Any = vertices if is_matrix else ids_to_list(id_column(cast(IdsLike, vertices), "vertices"))
+        return self._search(queries, k, among)[1]
+
+    def nearest_with_sequence(
+        self, vertex: Id | VectorLike, k: int = 10, *, among: IdsLike | Callable[[Id], bool] | None = None
+    ) -> tuple[int, list[tuple[Id, float]]]:
         """Return the result of `nearest` together with the sequence number of the state it was computed from.
 
         Parameters
@@ -576,6 +637,8 @@ class Embedder:
         vertex : int, str or vector of length dim
             See `nearest`.
         k : int, default 10
+            See `nearest`.
+        among : ids or callable, optional
             See `nearest`.
 
         Returns
@@ -597,26 +660,21 @@ class Embedder:
         >>> model.nearest_with_sequence("a", k=1)[0]
         0
         """
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise InvalidValueError.of("k", "a whole number ≥ 1", k)
-        with self._searcher.open_search() as search, self._lock.reading():
-            sequence = self._engine.sequence
-            rows, cosines = self._engine.nearest(search, self._resolve_query(vertex), int(k))
-            ids = self._engine.ids_of(rows)
-        return sequence, list(zip(ids, cosines.tolist(), strict=True))
+        sequence, (result,) = self._search([vertex], k, among)
+        return sequence, result
 
-    def degree(self, ids: IdsLike) -> NDArray[np.int64]:
+    def degree(self, ids: Id | IdsLike) -> NDArray[np.int64] | int:
         """Return the number of edges of vertices, in any direction.
 
         Parameters
         ----------
-        ids : list, array, series or Arrow array of int or str
-            The vertices.
+        ids : id, or list, array, series or Arrow array of int or str
+            One vertex, or several.
 
         Returns
         -------
-        int64 array
-            One number per id.
+        int, or int64 array
+            The number of edges; for several vertices one number per id.
 
         Raises
         ------
@@ -629,6 +687,8 @@ class Embedder:
         >>> Embedder(dim=2).fit([("a", "b"), ("b", "c")]).degree(["a", "b"])
         array([1, 2])
         """
+        if isinstance(ids, ID_TYPES):
+            return int(self.degree([ids])[0])  # type: ignore[index]
         column = id_column(ids)
         with self._lock.reading():
             return self._engine.degrees(self._engine.rows_of(column))
@@ -715,6 +775,10 @@ class Embedder:
         with self._lock.reading():
             return self._engine.get_vectors(self._engine.rows_by_arrival())
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the vectors for `numpy.asarray(model)`. `copy` is accepted and ignored: the array is always new."""
+        return self.to_numpy() if dtype is None else self.to_numpy().astype(dtype)
+
     def to_arrow(self) -> pa.Table:
         """Return all vectors as an Arrow table.
 
@@ -752,6 +816,37 @@ class Embedder:
 
         column, vectors = self._ids_and_vectors()
         return pd.DataFrame(vectors, index=pd.Index(ids_to_list(column), name="id"))
+
+    def plot(self, labels: Mapping[Id, Any] | None = None, *, ax: Any = None) -> Any:
+        """Draw a map of the vectors: their two principal components, with matplotlib.
+
+        Parameters
+        ----------
+        labels : mapping of ids to labels, optional
+            Vertices with equal labels have one color; those without a label are gray. By default all have one color.
+        ax : matplotlib.axes.Axes, optional
+            The axes to draw on. By default those of a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> model.plot({"a": "red team"}).figure.savefig("map.png")  # doctest: +SKIP
+        """
+        from ripplevec.integrations.map_plot import draw_map  # matplotlib, imported on demand
+
+        column, vectors = self._ids_and_vectors()
+        return draw_map(vectors, [(labels or {}).get(vertex) for vertex in ids_to_list(column)], ax)
 
     # ------------------------------------------------------------------ state and diagnostics
 
@@ -926,6 +1021,62 @@ class Embedder:
 
     # ------------------------------------------------------------------ scikit-learn interface and pickling
 
+    def fit_transform(self, edges: EdgeListLike, y: object = None, **columns: Any) -> NDArray[np.float32]:
+        """Fit the model and return all vectors, in the order of `ids`.
+
+        Parameters
+        ----------
+        edges : edge list
+            See `fit`.
+        y : object, optional
+            Ignored; for compatibility with scikit-learn.
+        **columns
+            Names of the columns of a table; see `fit`.
+
+        Returns
+        -------
+        float32 array of shape (len(model), dim)
+            One row per vertex.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> Embedder(dim=2).fit_transform([("a", "b"), ("b", "c")]).shape
+        (3, 2)
+        """
+        return self.fit(edges, **columns).to_numpy()
+
+    def transform(self, ids: IdsLike) -> NDArray[np.float32]:
+        """Return the vectors of vertices. The same as `vectors`, under the name of scikit-learn.
+
+        Parameters
+        ----------
+        ids : list, array, series or Arrow array of int or str
+            The vertices.
+
+        Returns
+        -------
+        float32 array of shape (len(ids), dim)
+            One row per id.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> Embedder(dim=2).fit([("a", "b"), ("b", "c")]).transform(["c", "a"]).shape
+        (2, 2)
+        """
+        return self.vectors(ids)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether the model has vertices, for `sklearn.utils.validation.check_is_fitted`."""
+        return len(self) > 0
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the properties of the model that scikit-learn asks for."""
+        from sklearn.utils import Tags, TargetTags, TransformerTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False), transformer_tags=TransformerTags())
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of the model.
 
@@ -1064,16 +1215,34 @@ class Embedder:
             rows = self._engine.rows_by_arrival()
             return self._engine.id_column_of(rows), self._engine.get_vectors(rows)
 
+    def _search(
+        self, queries: Any, k: int, among: IdsLike | Callable[[Id], bool] | None
+    ) -> tuple[int, list[list[tuple[Id, float]]]]:
+        """Return the sequence number of one state, and the nearest vertices of every query in it."""
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise InvalidValueError.of("k", "a whole number ≥ 1", k)
+        results = []
+        with self._searcher.open_search() as search, self._lock.reading():
+            engine = self._engine
+            if among is not None:
+                ids = filter(among, engine.ids_of(engine.rows_by_arrival())) if callable(among) else among
+                candidates = np.unique(engine.rows_of(id_column(ids, "among")))
+            for vertex in queries:
+                query = self._resolve_query(vertex)
+                if among is None:
+                    rows, cosines = engine.nearest(search, query, int(k))
+                else:
+                    rows, cosines = engine.nearest_among(candidates, query, int(k))
+                results.append(list(zip(engine.ids_of(rows), cosines.tolist(), strict=True)))
+            return engine.sequence, results
+
     def _find_row(self, vertex: Any) -> int:
         return self._engine.find_row(normalize_id(vertex, "vertex"))
 
     def _resolve_query(self, vertex: Any) -> int | NDArray[np.float64]:
         """Return the row of a vertex, or a checked vector."""
-        if isinstance(vertex, int | str | np.integer):
-            row = self._find_row(vertex)
-            if row < 0:
-                raise UnknownVertexError([vertex])
-            return row
+        if isinstance(vertex, ID_TYPES):
+            return int(self._engine.rows_of(id_column([normalize_id(vertex, "vertex")]))[0])
         try:
             vector = np.asarray(vertex, np.float64)
         except (TypeError, ValueError) as error:

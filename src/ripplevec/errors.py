@@ -71,11 +71,15 @@ class UnknownVertexError(RipplevecError, KeyError):
     ----------
     missing : sequence of int or str
         Ids of the unknown vertices.
+    similar : int or str, optional
+        A known vertex whose id has the same text as the first unknown one, but another type.
 
     Attributes
     ----------
     missing : list of int or str
         Ids of the unknown vertices.
+    similar : int, str or None
+        See the parameter.
 
     Examples
     --------
@@ -88,12 +92,15 @@ class UnknownVertexError(RipplevecError, KeyError):
     ['x', 'y']
     """
 
-    def __init__(self, missing: Sequence[object]) -> None:
-        self.missing = list(missing)
-        super().__init__(self.missing)  # the constructor's argument, so that the error can be pickled
+    def __init__(self, missing: Sequence[object], similar: object = None) -> None:
+        self.missing, self.similar = list(missing), similar
+        super().__init__(self.missing, similar)  # the constructor's arguments, so that the error can be pickled
 
     def __str__(self) -> str:
         vertex = shorten(self.missing[0])
+        if self.similar is not None:
+            kinds = "the int 7 and the str '7' are different ids"
+            return f"unknown vertex {vertex}{_count_others(self.missing)}; did you mean {self.similar!r}? ({kinds})"
         return f"unknown vertex {vertex}{_count_others(self.missing)}; add it first, or test with `id in model`"
 
 
@@ -167,6 +174,10 @@ class MissingExtraError(RipplevecError, ImportError):
 
 class SelfLoopWarning(UserWarning):
     """A batch contained self-loops. They are ignored: a vertex is not its own neighbor."""
+
+
+class HeaderWarning(UserWarning):
+    """The first line of a text file was read as a header, although its names are not known."""
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:

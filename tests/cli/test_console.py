@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from ripplevec.cli.console import print_json, print_message, print_table, show_progress
+from ripplevec.cli.console import format_count, print_json, print_message, print_table, show_progress
 
 
 def test_show_progress_on_terminal_prints_the_note(capsys, monkeypatch):
@@ -34,3 +34,8 @@ def test_print_table_right_aligns_numbers(capsys):
     assert "Sizes" in shown.out
     assert "│ cora     │ 5,278 │" in shown.out
     assert "│ citeseer │     4 │" in shown.out
+
+
+def test_format_count_uses_singular_and_plural():
+    assert [format_count(number, "edge") for number in (0, 1, 2000)] == ["0 edges", "1 edge", "2,000 edges"]
+    assert [format_count(number, "vertex", "vertices") for number in (1, 2)] == ["1 vertex", "2 vertices"]

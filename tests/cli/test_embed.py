@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from ripplevec import load
 from ripplevec.cli.main import ExitCode, app, run
+from ripplevec.errors import FormatError, SelfLoopWarning
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def test_embed_json_writes_vectors_and_prints_summary(tmp_path, edges):
     assert table.schema.field("vector").type.list_size == 8
     assert summary["vertices"] == 60
     assert summary["edges"] == total
-    assert summary["start_edges"] == round(0.3 * total)
+    assert summary["start_rows"] == round(0.3 * total)
 
 
 def test_embed_prints_summary_on_standard_error(tmp_path, edges):
@@ -90,7 +92,7 @@ def test_embed_change_log_ends_with_the_final_vectors(tmp_path, edges):
 def test_embed_start_of_all_or_no_edges_works(tmp_path, edges, start):
     done = invoke("embed", edges, "-o", tmp_path / "v.csv", "--dim", 4, "--start", start, "--json")
     summary = json.loads(done.stdout)
-    assert summary["start_edges"] == start * summary["edges"]
+    assert summary["start_rows"] == start * summary["edges"]
     assert summary["vertices"] == 60
 
 
@@ -99,7 +101,7 @@ def test_embed_start_edges_file_equals_start_share(tmp_path, edges):
     first, rest = tmp_path / "first.csv", "".join(lines[50:])
     first.write_text("".join(lines[:50]))
     done = invoke("embed", "-", "-o", tmp_path / "a.npz", "--dim", 4, "--start-edges", first, "--json", input=rest)
-    assert json.loads(done.stdout)["start_edges"] == 50
+    assert json.loads(done.stdout)["start_rows"] == 50
     invoke("embed", edges, "-o", tmp_path / "b.npz", "--dim", 4, "--start", 50 / len(lines))
     with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
         np.testing.assert_array_equal(a["vectors"], b["vectors"])
@@ -121,14 +123,14 @@ def test_embed_with_time_column_sorts_edges(tmp_path):
 def test_embed_on_error_skip_prints_number_of_skipped_rows(tmp_path, edges):
     edges.write_text(edges.read_text() + "61\n")
     done = invoke("embed", edges, "-o", tmp_path / "v.csv", "--dim", 4, "--on-error", "skip", "--ids", "int")
-    assert "skipped 1 rows" in done.stderr
+    assert "skipped 1 row that could not be read, the first: 162" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--dim", "0"], "dim: expected"),
-        (["--set", "color=red"], "color"),
+        (["--set", "color=red"], "--set: expected one of 'dim', 'rule', "),
         (["--rule", "magic"], "rule: expected one of"),
         (["--ids", "float"], "ids: expected one of"),
         (["--changes", "log.txt"], "changes: expected a file name that ends in"),
@@ -150,3 +152,59 @@ def test_embed_process_reads_standard_input(tmp_path, edges):
     command = [sys.executable, "-m", "ripplevec.cli", "embed", "-", "-o", str(output), "--dim", "4", "--json"]
     done = subprocess.run(command, input=edges.read_bytes(), capture_output=True, check=True)
     assert json.loads(done.stdout)["vertices"] == pq.read_table(output).num_rows == 60
+
+
+@pytest.mark.filterwarnings("default")
+def test_embed_of_unknown_header_says_what_was_decided(tmp_path, capfd):
+    path, output = tmp_path / "edges.csv", tmp_path / "vectors.csv"
+    path.write_text("user,item\nann,bread\nbob,bread\nbob,milk\n")
+
+    def embedded_ids(*options):
+        with pytest.raises(SystemExit):
+            run(["embed", str(path), "-o", str(output), "--dim", "2", *options])
+        return [line.split(",")[0] for line in output.read_text().splitlines()[1:]]
+
+    assert embedded_ids() == ['"ann"', '"bread"', '"bob"', '"milk"']
+    assert "warning: " in (error := capfd.readouterr().err)
+    assert "line 1: read as a header: src is 'user', dst is 'item'. If it is an edge: --no-header" in error
+    assert '"user"' in embedded_ids("--no-header")
+    assert '"user"' not in embedded_ids("--header")
+    assert "read as a header" not in capfd.readouterr().err
+
+
+def test_embed_prints_counts_of_the_graph_with_plurals(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("a,b\na,b\nb,a\nb,b\n")
+    with pytest.warns(SelfLoopWarning):
+        done = invoke("embed", path, "-o", tmp_path / "v.csv", "--dim", 1, "--start", 0.25)
+    assert "2 vertices, 1 edge, 1 dimension → " in done.stderr
+    assert "start: 1 row in " in done.stderr
+    assert "stream: 3 rows in " in done.stderr
+
+
+def test_embed_of_tiny_stream_warns_that_vectors_are_zero(tmp_path):
+    path, output = tmp_path / "edges.csv", tmp_path / "v.csv"
+    path.write_text("1,2\n2,3\n3,4\n")
+    done = invoke("embed", path, "-o", output, "--start", 0)
+    assert "all vectors are zero: the stream had 4 of the 256 vertices with edges that a start needs" in done.stderr
+    assert "--start 1" in done.stderr
+    assert "zero" not in invoke("embed", path, "-o", output, "--start", 1).stderr
+
+
+def test_embed_to_standard_output_writes_csv(tmp_path, edges):
+    done = invoke("embed", edges, "-o", "-", "--dim", 2)
+    assert done.stdout.splitlines()[0] == '"id","v0","v1"'
+    assert len(done.stdout.splitlines()) == 61
+    assert invoke("embed", edges, "-o", "-", "--json").exit_code == ExitCode.USAGE
+
+
+def test_embed_save_writes_a_model(tmp_path, edges):
+    done = invoke("embed", edges, "--save", tmp_path / "model", "-o", tmp_path / "v.npz", "--dim", 4, "--json")
+    with np.load(tmp_path / "v.npz") as file:
+        np.testing.assert_array_equal(load(tmp_path / "model").to_numpy(), file["vectors"])
+    assert json.loads(done.stdout)["model"] == str(tmp_path / "model")
+    assert invoke("embed", edges).exit_code == ExitCode.USAGE
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").touch()
+    with pytest.raises(FormatError, match=r"letter\.txt"):
+        invoke("embed", edges, "--save", tmp_path / "other")

@@ -44,7 +44,7 @@ def test_embed_job_splits_edges_into_batches_of_the_given_size(tmp_path, monkeyp
         summary = job.run(bars)
         assert [(task.total, task.completed) for task in bars.tasks][-1] == (8, 8)
     assert sizes == {"fit": [2], "partial_fit": [3, 3, 2]}
-    assert (summary["start_edges"], summary["streamed_edges"]) == (2, 8)
+    assert (summary["start_rows"], summary["streamed_rows"]) == (2, 8)
 
 
 def test_embed_job_rejects_input_file_as_output(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 import ripplevec
 from ripplevec.client import protocol
-from ripplevec.client.protocol import NotFoundError, ServiceError, TooOldError
+from ripplevec.client.protocol import NotFoundError, ServiceError, TooOldError, UnreachableServiceError
 from ripplevec.errors import UnknownVertexError
 from ripplevec.service.security import Tokens
 from ripplevec.service.settings import Limits
@@ -172,8 +172,21 @@ def test_request_to_a_busy_service_is_retried(start: Any, monkeypatch: pytest.Mo
 def test_request_without_retries_left_raises(start: Any) -> None:
     service = start()
     service.stop()
-    with ripplevec.Client(service.url, retries=1) as client, pytest.raises(httpx.TransportError):
-        client.stats()
+    with ripplevec.Client(service.url, retries=1) as client:
+        with pytest.raises(UnreachableServiceError, match=rf"{service.url}.* cannot be reached: .*ripplevec serve"):
+            client.stats()
+        with pytest.raises(ripplevec.RipplevecError):
+            next(client.changes(since=0))
+
+
+def test_client_has_the_reads_of_a_model(start: Any) -> None:
+    service = start()
+    with ripplevec.Client(service.url) as client:
+        client.partial_fit([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
+        assert client.get("unknown", 7) == 7
+        assert np.array_equal(client.get("a"), client.vector("a"))
+        assert client.degree("c") == 3
+        assert client.similarity("a", "b") == pytest.approx(service.runtime.model.similarity("a", "b"))
 
 
 def test_changes_since_a_sequence_yields_later_batches(start: Any) -> None:

@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplevec import Batch, Changes, Embedder, InvalidValueError, Op, RipplevecError, UnknownEdgeError
-from ripplevec.durability.journal import JOURNAL_FILE, Journal
+from ripplevec.durability.journal import Journal
 from ripplevec.durability.session import JournalEntry, Session
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SnapshotStore, SnapshotWriter
 from ripplevec.errors import SelfLoopWarning, StateError
 from ripplevec.io.protocols import BadMessage, ReadResult
+from ripplevec.util.checked_directory import JOURNAL_FILE
 
 PARAMETERS: dict[str, Any] = {"dim": 3, "start_size": 6, "anchor_growth": 0.2, "threads": 1}
 VERTEX_IDS: list[Any] = [0, 1, 2, 3, "0", "a", "é", 10**30, -(2**70), -5]

@@ -100,7 +100,7 @@ def test_service_target_sends_the_token_from_the_environment(
 def test_unreachable_service_target_raises_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "Client", partial(client.Client, retries=0))
     target = ServiceTarget("http://127.0.0.1:9", {})
-    with pytest.raises(UnreachableError, match=r"http://127\.0\.0\.1:9 cannot be reached"):
+    with pytest.raises(UnreachableError, match=r"http://127\.0\.0\.1:9 cannot be reached.*ripplevec serve"):
         target.send(Batch.of(["a"], ["b"]))
     target.close()
 

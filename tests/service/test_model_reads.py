@@ -42,3 +42,13 @@ def test_read_vectors_masks_unknown_ids(model: Embedder) -> None:
 
 def test_read_digest_returns_sequence_and_digest(model: Embedder) -> None:
     assert model_reads.read_digest(model) == (model.sequence, model.digest())
+
+
+def test_read_model_stats_counts_vertices_until_the_start(model: Embedder) -> None:
+    empty = Embedder(dim=4)
+    empty.partial_fit([("a", "b"), ("b", "c")])
+    empty.add_vertex("alone")
+    stats = model_reads.read_model_stats(empty)
+    assert (stats["started"], stats["connected"], stats["start_size"], stats["vertices"]) == (False, 3, 8, 4)
+    stats = model_reads.read_model_stats(model)
+    assert (stats["started"], stats["connected"]) == (True, None)

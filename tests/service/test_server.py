@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ import httpx
 import pytest
 
 from ripplevec import Embedder
+from ripplevec.cli.main import ExitCode
 from ripplevec.service.settings import Limits
 
 
@@ -50,6 +52,17 @@ def read_url(running: subprocess.Popen[str], log: Path) -> str:
 
 def edges(number: int) -> list[list[str]]:
     return [[f"v{number}", f"v{max(number - step, 0)}"] for step in (1, 2) if number > 0]
+
+
+def test_server_with_a_busy_port_exits_with_one_clear_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = str(busy.getsockname()[1])
+        command = [sys.executable, "-m", "ripplevec", "serve", "--state", str(tmp_path / "state"), "--port", port]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.BAD_INPUT
+    assert f"ripplevec: cannot listen on 127.0.0.1:{port}: Address already in use. Choose another port" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "state").exists()
 
 
 def test_server_sigterm_finishes_accepted_writes_and_resumes(tmp_path: Path) -> None:

@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+STANDARD_OUTPUT = "-"
+"""The output file that means standard output."""
+
 
 def show_progress() -> Progress:
     """Return progress bars for the duration of a command; they are drawn on terminals only."""
     from ripplevec.util.progress import create_progress
 
     return create_progress()
+
+
+def format_count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: "1 edge", "2,000 edges"."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def print_message(line: str) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ripplevec.batch import Batch, select_rows
+from ripplevec.cli.console import STANDARD_OUTPUT
 from ripplevec.embedder import Embedder
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.readers.edge_files import DEFAULT_BATCH_SIZE, EdgeReader, open_edges
@@ -22,7 +23,10 @@ from ripplevec.io.vector_files import (
     ChangeLog,
     check_output_path,
     write_vectors,
+    write_vectors_csv,
 )
+from ripplevec.util.checked_directory import check_replaceable
+from ripplevec.util.compilation import working_clock
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -33,50 +37,62 @@ class EmbedJob:
     """One run of `ripplevec embed`; `read_options` go to `open_edges`, `parameters` to `Embedder`."""
 
     edges: str
-    output: Path
+    output: Path | None
     read_options: dict[str, Any]
     parameters: dict[str, Any]
     start: float = 0.3
     start_edges: str | None = None
     batch_size: int = 1000
     changes: Path | None = None
+    save: Path | None = None
     summary: dict[str, Any] = field(default_factory=dict)
     readers: list[EdgeReader] = field(default_factory=list)
 
     def run(self, bars: Progress) -> dict[str, Any]:
         """Compute and write the vectors, and return the summary."""
         self._check_paths()
-        model = self._create_model()
+        model = Embedder(**self.parameters)
         first, rest, total = self._split_edges(bars)
         self._fit(model, first, bars)
         self._stream(model, rest, total, bars)
-        vectors = model.to_numpy()
-        write_vectors(self.output, model.ids, vectors)
+        self._write(model)
+        engine = model.engine
         self.summary |= {
-            "vertices": len(vectors),
-            "dim": vectors.shape[1],
-            "edges": self.summary["start_edges"] + self.summary["streamed_edges"],
+            "vertices": len(engine),
+            "edges": engine.edges,
+            "dim": model.dim,
+            "started": engine.ready,
+            "connected": engine.count_connected(),
+            "start_size": engine.start_size,
             "skipped": sum(reader.skipped for reader in self.readers),
             "skipped_rows": [row for reader in self.readers for row in reader.skipped_rows],
-            "output": str(self.output),
+            "output": None if self.output is None else str(self.output),
+            "model": None if self.save is None else str(self.save),
         }
         return self.summary
 
+    def _write(self, model: Embedder) -> None:
+        if self.save is not None:
+            model.save(self.save)
+        if self.output is None:
+            return
+        if str(self.output) == STANDARD_OUTPUT:
+            write_vectors_csv(sys.stdout.buffer, model.ids, model.to_numpy())
+        else:
+            write_vectors(self.output, model.ids, model.to_numpy())
+
     def _check_paths(self) -> None:
         """Check that the output files can be written and are not input files, before any work is done."""
-        check_output_path("output", self.output, VECTOR_FILE_SUFFIXES)
+        if self.output is not None and str(self.output) != STANDARD_OUTPUT:
+            check_output_path("output", self.output, VECTOR_FILE_SUFFIXES)
+        if self.save is not None:
+            check_replaceable(self.save)
         if self.changes is not None:
             check_output_path("changes", self.changes, CHANGE_LOG_SUFFIXES)
         inputs = {Path(path).resolve() for path in (self.edges, self.start_edges) if path not in (None, "-")}
         for name, path in (("output", self.output), ("changes", self.changes)):
             if path is not None and path.resolve() in inputs:
                 raise InvalidValueError.of(name, "a file other than the input files", str(path))
-
-    def _create_model(self) -> Embedder:
-        try:
-            return Embedder(**self.parameters)
-        except TypeError as error:
-            raise InvalidValueError(f"--set: {error}") from error
 
     def _open_reader(self, path: str, batch_size: int) -> EdgeReader:
         reader = open_edges(path, batch_size=batch_size, **self.read_options)
@@ -103,15 +119,15 @@ class EmbedJob:
         return concatenate(batches)
 
     def _fit(self, model: Embedder, edges: Batch, bars: Progress) -> None:
-        began = perf_counter()
+        began = working_clock()
         if len(edges):
             task = bars.add_task("start", total=100, note=f"{len(edges):,} edges")
             model.fit(edges, progress=lambda stage, share: bars.update(task, completed=round(100 * share), note=stage))
             bars.update(task, completed=100)
-        self.summary |= {"start_edges": len(edges), "start_seconds": perf_counter() - began}
+        self.summary |= {"start_rows": len(edges), "start_seconds": working_clock() - began}
 
     def _stream(self, model: Embedder, batches: Iterable[Batch], total: int | None, bars: Progress) -> None:
-        began, edge_count, change_count = perf_counter(), 0, 0
+        began, row_count, change_count = working_clock(), 0, 0
         task = bars.add_task("stream", total=total, note="")
         with ExitStack() as stack:
             log = stack.enter_context(ChangeLog(self.changes, model.dim)) if self.changes else None
@@ -119,8 +135,8 @@ class EmbedJob:
                 changes = model.partial_fit(batch)
                 if log:
                     log.write(changes)
-                edge_count += len(batch)
+                row_count += len(batch)
                 change_count += len(changes) + len(changes.removed)
-                bars.update(task, completed=edge_count, note=f"{edge_count / (perf_counter() - began):,.0f} edges/s")
-        seconds = perf_counter() - began
-        self.summary |= {"streamed_edges": edge_count, "changes": change_count, "stream_seconds": seconds}
+                bars.update(task, completed=row_count, note=f"{row_count / (working_clock() - began):,.0f} edges/s")
+        seconds = working_clock() - began
+        self.summary |= {"streamed_rows": row_count, "changes": change_count, "stream_seconds": seconds}

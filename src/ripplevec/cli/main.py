@@ -12,13 +12,16 @@ import typer
 
 from ripplevec._version import __version__
 from ripplevec.cli.bench import bench
+from ripplevec.cli.check import check
 from ripplevec.cli.datasets import datasets
 from ripplevec.cli.demo import demo
 from ripplevec.cli.embed import embed
+from ripplevec.cli.nearest import nearest
 from ripplevec.cli.replay import replay
 from ripplevec.cli.reproduce import reproduce
 from ripplevec.cli.serve import serve
 from ripplevec.cli.state import state
+from ripplevec.cli.warmup import warmup
 from ripplevec.errors import MissingExtraError, RipplevecError
 
 
@@ -33,9 +36,12 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(embed)
+app.command()(check)
+app.command()(nearest)
 app.command()(demo)
+app.command()(warmup)
 app.command()(bench)
 app.command()(datasets)
 app.command()(reproduce)

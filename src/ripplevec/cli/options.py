@@ -15,13 +15,14 @@ from typing import Annotated, Any
 
 import typer
 
+from ripplevec.errors import check_choice
 from ripplevec.parameter_docs import describe_parameters
 
 READING_PANEL, STREAM_PANEL, MODEL_PANEL = "Reading", "Stream", "Embedding"
 
 
 def _option(panel: str, help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=panel, help=help, show_default=more.pop("show_default", False), **more)
+    return typer.Option(*names, rich_help_panel=panel, help=help, **more)
 
 
 def _parameter(name: str) -> Any:
@@ -41,6 +42,10 @@ Weight = Annotated[str | None, _option(READING_PANEL, "Column of the weight; 'no
 Time = Annotated[
     str | None, _option(READING_PANEL, "Column of the time; if given, edges are sorted by it.", metavar="COLUMN")
 ]
+Header = Annotated[
+    bool | None,
+    _option(READING_PANEL, "Whether the first line names the columns. By default decided by the first lines."),
+]
 Format = Annotated[
     str | None, _option(READING_PANEL, "File format, if content and suffix do not tell.", metavar="csv|jsonl|parquet")
 ]
@@ -49,13 +54,11 @@ Ids = Annotated[
 ]
 OnError = Annotated[str, _option(READING_PANEL, "What to do with a row that cannot be read.", metavar="stop|skip")]
 
-Start = Annotated[
-    float, _option(STREAM_PANEL, "Share of the edges that makes up the initial graph.", min=0, max=1, show_default=True)
-]
+Start = Annotated[float, _option(STREAM_PANEL, "Share of the edges that makes up the initial graph.", min=0, max=1)]
 StartEdges = Annotated[
     str | None, _option(STREAM_PANEL, "File with the edges of the initial graph, instead of --start.", metavar="FILE")
 ]
-BatchSize = Annotated[int, _option(STREAM_PANEL, "Number of edges in a batch.", min=1, show_default=True)]
+BatchSize = Annotated[int, _option(STREAM_PANEL, "Number of edges in a batch.", min=1)]
 Changes = Annotated[Path | None, _option(STREAM_PANEL, "File to log changes to: .parquet or .jsonl.", metavar="FILE")]
 
 EMBEDDER_OPTIONS: dict[str, Any] = {  # the options of a model, in the order of `--help`
@@ -109,7 +112,11 @@ def add_model_options(model_options: dict[str, Any]) -> Callable[[Callable[..., 
 def collect_parameters(model: dict[str, Any]) -> dict[str, Any]:
     """Return the model parameters that the user gave, as options or with `--set`, which takes precedence."""
     named = {name: value for name, value in model.items() if name != "setting"}
-    return drop_unset(**named) | parse_settings(model["setting"])
+    settings = parse_settings(model["setting"])
+    known = [*describe_parameters(), *(name for name in named if name == "anchor_lag")]
+    for name in settings:
+        check_choice("--set", name, known)
+    return drop_unset(**named) | settings
 
 
 def drop_unset(**options: Any) -> dict[str, Any]:

@@ -41,6 +41,7 @@ def replay(
     dst: options.Dst = None,
     weight: options.Weight = None,
     time: options.Time = None,
+    header: options.Header = None,
     format: options.Format = None,
     ids: options.Ids = "auto",
     on_error: options.OnError = "stop",
@@ -58,7 +59,8 @@ def replay(
     if built_in and "://" in to:
         model["seed"] = None  # brokers and services accept no model parameters; the seed is that of the graph only
     parameters = options.collect_parameters(model)
-    read = options.drop_unset(src=src, dst=dst, weight=weight, time=time, format=format, ids=ids, on_error=on_error)
+    columns = options.drop_unset(src=src, dst=dst, weight=weight, time=time, header=header)
+    read = columns | options.drop_unset(format=format, ids=ids, on_error=on_error)
 
     from ripplevec.replay.replay import replay_builtin, replay_file
     from ripplevec.replay.targets import open_target

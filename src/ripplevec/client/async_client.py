@@ -13,6 +13,8 @@ from tenacity import AsyncRetrying
 from ripplevec.batch import NO_NEIGHBORS, EdgeListLike, Id, IdsLike, resolve_neighbors
 from ripplevec.client import protocol
 from ripplevec.client.protocol import BatchChanges, Call, T, Vector, Weights
+from ripplevec.errors import UnknownVertexError
+from ripplevec.vector_reads import cosine
 
 
 class AsyncClient:
@@ -109,6 +111,23 @@ class AsyncClient:
         """
         return await self._send(protocol.add_edges(edges, key))
 
+    async def partial_fit(self, edges: EdgeListLike, *, key: str | None = None) -> dict[str, Any]:
+        """Apply a batch. The same as `add_edges`, under the name that a model has for it.
+
+        Parameters
+        ----------
+        edges : edge list
+            Edges in any form that `Embedder.partial_fit` accepts, or a `Batch`, which can also remove.
+        key : str, optional
+            Idempotency key; unique by default.
+
+        Returns
+        -------
+        dict
+            Sequence number of the batch and its counts.
+        """
+        return await self.add_edges(edges, key=key)
+
     async def remove_edges(self, edges: Iterable[Sequence[Id]], *, key: str | None = None) -> dict[str, Any]:
         """Remove edges as one batch.
 
@@ -193,6 +212,66 @@ class AsyncClient:
         """
         vectors = await self.vectors([vertex])
         return vectors[0]
+
+    async def get(self, vertex: Id, default: Any = None) -> Any:
+        """Return the vector of a vertex, or a default if the vertex is unknown.
+
+        Parameters
+        ----------
+        vertex : int or str
+            The vertex.
+        default : object, default None
+            The value for an unknown vertex.
+
+        Returns
+        -------
+        ndarray of shape (dim,) or the default
+            The vector.
+        """
+        try:
+            return (await self.vectors([vertex]))[0]
+        except UnknownVertexError:
+            return default
+
+    async def similarity(self, first: Id, second: Id) -> float:
+        """Return the cosine between the vectors of two vertices; 0 if one of them is zero.
+
+        Parameters
+        ----------
+        first, second : int or str
+            The vertices.
+
+        Returns
+        -------
+        float
+            The cosine.
+
+        Raises
+        ------
+        UnknownVertexError
+            If a vertex is unknown.
+        """
+        return cosine(*(await self.vectors([first, second])))
+
+    async def degree(self, vertex: Id) -> int:
+        """Return the number of edges of a vertex, in any direction.
+
+        Parameters
+        ----------
+        vertex : int or str
+            The vertex.
+
+        Returns
+        -------
+        int
+            The number of edges.
+
+        Raises
+        ------
+        NotFoundError
+            If the vertex is unknown.
+        """
+        return int((await self.vertex(vertex))["degree"])
 
     async def vertex(self, vertex: Id) -> dict[str, Any]:
         """Return the vector, degree, age and label of a vertex.
@@ -324,7 +403,8 @@ class AsyncClient:
 
         try:
             while True:
-                changes: BatchChanges = await self._retrying()(read_next)
+                with protocol.translate_connection_errors(self._http):
+                    changes: BatchChanges = await self._retrying()(read_next)
                 position = changes.sequence if changes.last else position
                 yield changes
         finally:
@@ -346,7 +426,8 @@ class AsyncClient:
         async def request() -> T:
             return call.parse_response(await self._http.request(**call.arguments()))
 
-        return await self._retrying()(request)
+        with protocol.translate_connection_errors(self._http):
+            return await self._retrying()(request)
 
     def _retrying(self) -> AsyncRetrying:
         return AsyncRetrying(**self._retry_policy.arguments())

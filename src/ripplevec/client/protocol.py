@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
@@ -60,6 +61,21 @@ class NotFoundError(ServiceError, KeyError):
 
 class TooOldError(ServiceError):
     """The requested changes are no longer kept: read the vectors again and follow from their sequence number."""
+
+
+class UnreachableServiceError(RipplevecError, ConnectionError):
+    """The service cannot be reached, or the connection was lost and no retry is left. Also a `ConnectionError`."""
+
+
+@contextmanager
+def translate_connection_errors(http: httpx.Client | httpx.AsyncClient) -> Iterator[None]:
+    """Raise connection errors of the HTTP library as `UnreachableServiceError`."""
+    try:
+        yield
+    except httpx.TransportError as error:
+        advice = "Check the address, and that `ripplevec serve` is running"
+        reason = str(error) or type(error).__name__
+        raise UnreachableServiceError(f"{http.base_url} cannot be reached: {reason}. {advice}.") from error
 
 
 def _identity(body: Any) -> Any:

@@ -14,6 +14,8 @@ from tenacity import Retrying
 from ripplevec.batch import NO_NEIGHBORS, EdgeListLike, Id, IdsLike, resolve_neighbors
 from ripplevec.client import protocol
 from ripplevec.client.protocol import BatchChanges, Call, T, Vector, Weights
+from ripplevec.errors import UnknownVertexError
+from ripplevec.vector_reads import cosine
 
 
 class Client:
@@ -110,6 +112,23 @@ class Client:
         """
         return self._send(protocol.add_edges(edges, key))
 
+    def partial_fit(self, edges: EdgeListLike, *, key: str | None = None) -> dict[str, Any]:
+        """Apply a batch. The same as `add_edges`, under the name that a model has for it.
+
+        Parameters
+        ----------
+        edges : edge list
+            Edges in any form that `Embedder.partial_fit` accepts, or a `Batch`, which can also remove.
+        key : str, optional
+            Idempotency key; unique by default.
+
+        Returns
+        -------
+        dict
+            Sequence number of the batch and its counts.
+        """
+        return self.add_edges(edges, key=key)
+
     def remove_edges(self, edges: Iterable[Sequence[Id]], *, key: str | None = None) -> dict[str, Any]:
         """Remove edges as one batch.
 
@@ -194,6 +213,66 @@ class Client:
         """
         vectors = self.vectors([vertex])
         return vectors[0]
+
+    def get(self, vertex: Id, default: Any = None) -> Any:
+        """Return the vector of a vertex, or a default if the vertex is unknown.
+
+        Parameters
+        ----------
+        vertex : int or str
+            The vertex.
+        default : object, default None
+            The value for an unknown vertex.
+
+        Returns
+        -------
+        ndarray of shape (dim,) or the default
+            The vector.
+        """
+        try:
+            return (self.vectors([vertex]))[0]
+        except UnknownVertexError:
+            return default
+
+    def similarity(self, first: Id, second: Id) -> float:
+        """Return the cosine between the vectors of two vertices; 0 if one of them is zero.
+
+        Parameters
+        ----------
+        first, second : int or str
+            The vertices.
+
+        Returns
+        -------
+        float
+            The cosine.
+
+        Raises
+        ------
+        UnknownVertexError
+            If a vertex is unknown.
+        """
+        return cosine(*(self.vectors([first, second])))
+
+    def degree(self, vertex: Id) -> int:
+        """Return the number of edges of a vertex, in any direction.
+
+        Parameters
+        ----------
+        vertex : int or str
+            The vertex.
+
+        Returns
+        -------
+        int
+            The number of edges.
+
+        Raises
+        ------
+        NotFoundError
+            If the vertex is unknown.
+        """
+        return int((self.vertex(vertex))["degree"])
 
     def vertex(self, vertex: Id) -> dict[str, Any]:
         """Return the vector, degree, age and label of a vertex.
@@ -325,7 +404,8 @@ class Client:
 
         try:
             while True:
-                changes: BatchChanges = self._retrying()(read_next)
+                with protocol.translate_connection_errors(self._http):
+                    changes: BatchChanges = self._retrying()(read_next)
                 position = changes.sequence if changes.last else position
                 yield changes
         finally:
@@ -345,7 +425,8 @@ class Client:
         def request() -> T:
             return call.parse_response(self._http.request(**call.arguments()))
 
-        return self._retrying()(request)
+        with protocol.translate_connection_errors(self._http):
+            return self._retrying()(request)
 
     def _retrying(self) -> Retrying:
         return Retrying(**self._retry_policy.arguments())

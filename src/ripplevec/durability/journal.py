@@ -26,9 +26,6 @@ from ripplevec.errors import FormatError, InvalidValueError, shorten
 from ripplevec.io.messages import check_idempotency_key
 from ripplevec.util.checked_directory import fsync_directory
 
-JOURNAL_FILE = "journal.sqlite"
-"""Name of the journal in a state directory."""
-
 MARKER_FILE = "journal.last"
 """Name of the file next to the journal that holds the number of its last batch."""
 

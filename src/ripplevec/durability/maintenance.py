@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ripplevec.durability import journal_database
 from ripplevec.durability.directory_lock import lock_holder
-from ripplevec.durability.journal import JOURNAL_FILE, MARKER_FILE, Journal
+from ripplevec.durability.journal import MARKER_FILE, Journal
 from ripplevec.durability.journal_integrity import LastBatchMarker
 from ripplevec.durability.recovery import load_snapshot, recover
 from ripplevec.durability.session_model import ModelFactory, SessionModel, create_model
 from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SnapshotStore
 from ripplevec.errors import FormatError, RipplevecError
-from ripplevec.util.checked_directory import fsync_directory, remove_path
+from ripplevec.util.checked_directory import JOURNAL_FILE, fsync_directory, remove_path
 
 FactoryChoice: TypeAlias = Callable[[Mapping[str, Any]], ModelFactory]
 """Function that chooses the model of a directory by its metadata."""

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ripplevec.changes import Changes
-from ripplevec.durability.journal import JOURNAL_FILE, Journal, JournalRow
+from ripplevec.durability.journal import Journal, JournalRow
 from ripplevec.durability.session_model import SessionModel, build_metadata, check_parameters
 from ripplevec.durability.snapshot import SnapshotStore
 from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS
 from ripplevec.errors import FormatError, LostStateError, RipplevecError, SelfLoopWarning, StateError
+from ripplevec.util.checked_directory import JOURNAL_FILE
 
 _log = logging.getLogger("ripplevec.durability")
 

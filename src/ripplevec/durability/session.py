@@ -27,6 +27,7 @@ from ripplevec.durability.directory_lock import DirectoryLock
 from ripplevec.durability.journal import JournalEntry
 from ripplevec.durability.recovery import RecoveryReport, open_journal, rebuild, recover
 from ripplevec.durability.session_model import RUNTIME_PARAMETERS, ModelFactory, SessionModel, create_model
+from ripplevec.durability.session_verbs import SessionVerbs
 from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SNAPSHOTS_KEPT, SnapshotStore, SnapshotWriter
 from ripplevec.errors import InvalidValueError, LostStateError, RipplevecError, StateError
 from ripplevec.graph.batch_validation import BatchAdmission
@@ -70,10 +71,11 @@ class CommitGroup:
             self.sequence_by_key[entry.key] = sequence
 
 
-class Session:
+class Session(SessionVerbs):
     """Model in a directory that survives crashes with every acknowledged batch, bit for bit.
 
-    One session at a time may use a directory. Within it, any thread may write, one after the other, and any number
+    It has the methods of `Embedder` for changes and reads, which return and raise the same. One session at a time may
+    use a directory. Within it, any thread may write, one after the other, and any number
     of threads may read `model`. All methods that write raise `StateError` after `close`, or after an error that
     may have left different states in memory and on disk.
 

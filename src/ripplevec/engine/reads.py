@@ -29,6 +29,9 @@ from ripplevec.temporal.edge_aging import EdgeAging, select_digest_arrays
 Search = Callable[[SearchTarget, Query, int], SearchResults]
 """A search function; it comes from `Searcher.open_search`."""
 
+ROWS_PER_READ = 1 << 16
+"""Rows whose vectors are read at once, to bound the memory."""
+
 
 class VertexInfo(NamedTuple):
     """Properties of one vertex, besides its id and its vector."""
@@ -139,8 +142,14 @@ class EngineReads(EngineCounters):
         """Return the rows of vertices; raise `UnknownVertexError` if some are unknown."""
         rows = self.find_rows(column)
         if rows.size and rows.min() < 0:
-            raise UnknownVertexError(ids_to_list(take_ids(column, np.flatnonzero(rows < 0))))
+            missing = ids_to_list(take_ids(column, np.flatnonzero(rows < 0)))
+            raise UnknownVertexError(missing, self._find_similar(missing[0]))
         return rows
+
+    def _find_similar(self, vertex: Id) -> Id | None:
+        """Return a known id with the same text and another type, a common mistake; None if there is none."""
+        other = str(vertex) if isinstance(vertex, int) else int(vertex) if vertex.isdecimal() else None
+        return other if other is not None and self.find_row(other) >= 0 else None
 
     def ids_of(self, rows: RowArray) -> list[Id]:
         """Return the ids of rows as a list of ints and strs."""
@@ -199,6 +208,21 @@ class EngineReads(EngineCounters):
         else:
             query = query_from_vector(self.rule, like)
         return self.find_nearest(search, query, count)
+
+    def nearest_among(
+        self, rows: RowArray, like: int | NDArray[np.float64], count: int
+    ) -> tuple[RowArray, NDArray[np.float32]]:
+        """Return those of the given rows with the highest cosine with a row (itself excluded) or with a vector."""
+        rows = rows[self.placed(rows) & (rows != (like if isinstance(like, int) else -1))]
+        query = (self.get_vector(like) if isinstance(like, int) else like).astype(np.float32)
+        cosines = np.empty(rows.size, np.float32)
+        for first in range(0, rows.size, ROWS_PER_READ):
+            vectors = self.get_vectors(rows[first : first + ROWS_PER_READ])
+            lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
+            products = vectors @ query
+            cosines[first : first + ROWS_PER_READ] = np.divide(products, lengths, products, where=lengths > 0)
+        best = np.argsort(-cosines, kind="stable")[:count]
+        return rows[best], cosines[best]
 
     # ------------------------------------------------------------------ changes
 

@@ -149,6 +149,7 @@ class Adjacency:
 
         The result does not depend on the number of threads.
         """
+        self._ensure_arena()
         if MIN_BULK_EDGES <= op.size < MAX_BULK_EDGES and not (op == Op.REMOVE).any():
             return self._add_in_bulk(op, pairs, weight, threads)
         changed_share = np.empty((op.size, 2))
@@ -177,6 +178,7 @@ class Adjacency:
         self, op: NDArray[np.int8], ends: NDArray[np.int64], weight: NDArray[np.float32], direction: NDArray[np.int8]
     ) -> NDArray[np.float64]:
         """Add and remove edges in order at one endpoint each, given as (row, neighbor); return the changed shares."""
+        self._ensure_arena()
         changed_share, done = np.empty(op.size), 0
         while True:
             done = kernels.apply_endpoints(
@@ -325,6 +327,11 @@ class Adjacency:
             index_begin=vertices["index_begin"],
             index_cells=self._index_cells.array,
         )
+
+    def _ensure_arena(self) -> None:
+        """Allocate the first slots: empty columns are of another type, for which kernels would be compiled as well."""
+        if not self.links.neighbor.size:
+            self._grow_arena()
 
     def _grow_arena(self, min_slots: int = 0) -> None:
         """Make room for anything that the next edge may allocate, and for at least `min_slots` slots."""

@@ -69,11 +69,16 @@ def write_vectors(
         if suffix == ".parquet":
             pq.write_table(pa.table({"id": id_column, "vector": vectors_to_arrow(vectors)}), part)
         elif suffix == ".csv":
-            columns = {f"v{column}": vectors[:, column] for column in range(vectors.shape[1])}
-            arrow_csv.write_csv(pa.table({"id": id_column, **columns}), part)
+            write_vectors_csv(part, ids, vectors)
         else:
             with part.open("wb") as file:
                 np.savez(file, ids=_ids_to_numpy(id_column), vectors=vectors)
+
+
+def write_vectors_csv(output: Any, ids: Sequence[Id], vectors: NDArray[Any]) -> None:
+    """Write the columns id, v0, v1, … to a path or a binary stream."""
+    columns = {f"v{column}": vectors[:, column] for column in range(vectors.shape[1])}
+    arrow_csv.write_csv(pa.table({"id": ids_to_arrow(ids), **columns}), output)
 
 
 # Arrow columns

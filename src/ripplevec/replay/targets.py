@@ -75,14 +75,15 @@ class ServiceTarget:
 
     def send(self, batch: Batch) -> None:
         """Send the events; return once the service has written them to disk."""
-        from httpx import TransportError
+        from ripplevec.client.protocol import UnreachableServiceError
 
         try:
             if labels := self._unsent_labels(batch):
                 self._client.put_labels(labels)
             self._client.add_edges(batch)
-        except TransportError as error:
-            raise UnreachableError(f"{self._url} cannot be reached: {error}") from error
+        except UnreachableServiceError as error:
+            advice = "Start a service with `ripplevec serve --state DIR`, or name another target with --to"
+            raise UnreachableError(f"{self._url} cannot be reached: {error.__cause__}. {advice}.") from error
 
     def _unsent_labels(self, batch: Batch) -> dict[Id, str | None]:
         """Remove and return the labels of vertices that appear for the first time."""

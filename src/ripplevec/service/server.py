@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from typing import Any
 
 import uvicorn
 
+from ripplevec.errors import StateError
 from ripplevec.service.app import create_app
 from ripplevec.service.logs import log_event
 from ripplevec.service.settings import Settings
@@ -77,8 +80,20 @@ def _freeze_garbage_collector() -> None:
     gc.freeze()
 
 
+def _check_address(settings: Settings) -> None:
+    """Raise if the address is in use: uvicorn would find out only after the state has been opened."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        socket.create_server((settings.host, settings.port), family=family).close()
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)  # else: an unknown host
+        advice = "Choose another port with --port, or stop the program that uses it"
+        raise StateError(f"cannot listen on {settings.host}:{settings.port}: {reason}. {advice}.") from error
+
+
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; then finish the requests in progress, write a snapshot and return."""
+    _check_address(settings)
     server = Server(settings, _freeze_garbage_collector)
     sys.setswitchinterval(_SWITCH_INTERVAL)
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again after its shutdown

@@ -30,6 +30,7 @@ from ripplevec.install_hint import upgrade_advice
 FORMAT = "ripplevec"
 FORMAT_VERSION = 3  # 1: without event times; 2: without the longest row of each view
 MANIFEST = "manifest.json"
+JOURNAL_FILE = "journal.sqlite"  # of a session directory
 RESTORE_HINT = "Restore it from a backup, or build and save it again."
 DAMAGED_HINT = f"The file is damaged. {RESTORE_HINT}"
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -54,7 +55,7 @@ def write_arrays(
     """
     target = Path(directory).resolve()
     json_meta = _to_json_values(meta)
-    _check_replaceable(target)
+    check_replaceable(target)
     create_directory(target.parent)
     _clean_up(target)
     new = _sibling(target, "new")
@@ -153,6 +154,9 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
         got = "a file" if directory.exists() else "nothing"
         raise _format_error(directory, "a directory written by Ripplevec", got, "Check the path.")
     path = directory / MANIFEST
+    if (directory / JOURNAL_FILE).is_file():
+        remedy = f'Open it with ripplevec.Session("{directory}").'
+        raise _format_error(directory, "a saved model", "a session directory", remedy)
     if not path.is_file() or path.is_symlink():
         raise _format_error(
             directory,
@@ -226,7 +230,7 @@ def _to_json_values(meta: Mapping[str, Any]) -> Any:
         raise InvalidValueError(f"meta: expected values that JSON can hold, got {shorten(meta)}: {error}") from error
 
 
-def _check_replaceable(target: Path) -> None:
+def check_replaceable(target: Path) -> None:
     """Raise if a path is not empty and contains anything that `write_arrays` did not write."""
     if not target.exists():
         return

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ripplevec.batch import Op, ids_to_list
-from ripplevec.errors import FormatError
+from ripplevec.errors import FormatError, HeaderWarning, InvalidValueError
 from ripplevec.io.readers import csv
 from ripplevec.io.readers.byte_stream import ByteStream, LineBlock
 from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions
@@ -178,10 +178,53 @@ def test_read_batches_with_missing_position_raises():
         read("1,2\n", src="1", dst="5")
 
 
-def test_read_batches_with_unknown_header_above_numbers_raises():
-    with pytest.raises(FormatError, match="Name them with --src and --dst"):
-        read("user,item\n1,2\n")
-    assert edges("user,item\n1,2\n", ids="str") == [("user", "item"), ("1", "2")]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("user,item\n1,2\n", [(1, 2)]),
+        ("user,item\nann,bread\nbob,milk\n", [("ann", "bread"), ("bob", "milk")]),
+        ("item;source\nbread;ann\n", [("ann", "bread")]),
+        ("# bought\nuser,item,weight\nann,bread,2\n", [("ann", "bread")]),
+    ],
+)
+def test_read_batches_with_unknown_header_reads_it_as_header_and_warns(text, expected):
+    with pytest.warns(HeaderWarning, match=r"e\.csv, line \d: read as a header: src is '(user|source)', dst is 'item'"):
+        assert edges(text) == expected
+    assert edges(text, header=True) == expected
+
+
+def test_read_batches_without_header_reads_every_line_as_edge():
+    assert edges("user,item\n1,2\n", header=False) == [("user", "item"), ("1", "2")]
+    assert edges("src,dst\n1,2\n", header=False) == [("src", "dst"), ("1", "2")]
+    assert edges("item,user\n1,2\n", header=True, src="2", dst="1") == [(2, 1)]
+    with pytest.raises(
+        InvalidValueError, match="columns without a header: expected positions from 1, got 'user, item'"
+    ):
+        read("user,item\n1,2\n", header=False, src="user", dst="item")
+
+
+def test_read_batches_with_unknown_third_column_says_how_to_name_it():
+    text = "user,item,rating\nann,bread,5\n"
+    message = r"expected columns src, dst, got user, item, rating\. Name .* --src, --dst, --weight and --time\."
+    with pytest.raises(FormatError, match=f"e.csv, line 1: {message} If this line is an edge: --no-header"):
+        read(text)
+    assert read(text, src="user", dst="item", weight="rating").weight.tolist() == [5]
+    with pytest.warns(HeaderWarning, match="src is 'user', dst is 'item'"):
+        assert read(text.replace("rating", "weight"), weight="none").weight is None
+
+
+def test_read_batches_with_words_as_weights_says_how_to_ignore_them():
+    with pytest.raises(FormatError, match=r"line 1: expected a positive finite weight, not 'likes' .*--weight none"):
+        read("ann,bob,likes\nbob,cat,likes\n")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_read_batches_with_header_inside_the_file_reports_it(end, quote):
+    text = end.join(["src,dst", "a,b", f"{quote}c{quote},d", "src,dst", "e,f", ""])
+    with pytest.raises(FormatError, match="line 4: expected an edge, not the header again"):
+        read(text)
+    assert edges(text, on_error="skip") == [("a", "b"), ("c", "d"), ("e", "f")]
 
 
 def test_read_batches_with_skip_reports_bad_rows():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import sys
 from pathlib import Path
 
@@ -32,7 +33,12 @@ def parquet_bytes():
 
 
 CONTENTS = {"csv": b"1,2\n3,4\n", "jsonl": b"[1, 2]\n[3, 4]\n", "parquet": parquet_bytes()}
-COMPRESSIONS = {"": bytes, ".gz": gzip.compress, ".zst": lambda data: pa.compress(data, "zstd", asbytes=True)}
+COMPRESSIONS = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".zst": lambda data: pa.compress(data, "zstd", asbytes=True),
+    ".xz": lzma.compress,
+}
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)

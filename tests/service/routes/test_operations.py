@@ -20,6 +20,7 @@ def test_stats_report_sizes_and_status(start: Any) -> None:
     service.edges(["a", "b"], ["b", "c"])
     stats = service.http.get("/v1/stats").json()
     assert (stats["sequence"], stats["vertices"], stats["edges"], stats["status"]) == (1, 3, 2, "ready")
+    assert "ready" not in stats  # the status of the service; a model is started or not
     assert stats["feed"] == {"oldest": 0, "newest": 1, "followers": 0}
     assert (stats["recent"]["batches"], stats["recent"]["arrivals"]) == (1, 3)
     assert "digest" not in stats

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import lzma
 import os
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from ripplevec.errors import FormatError
 
-COMPRESSION_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+COMPRESSION_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\xfd7zX": "xz"}
 
 READ_BYTES = 1 << 20
 """Bytes requested in one read."""
@@ -77,7 +78,7 @@ class ByteStream(io.RawIOBase):
     def _read(self, size: int) -> bytes:
         try:
             return bytes(self._stream.read(size))
-        except OSError as error:
+        except (OSError, EOFError, lzma.LZMAError) as error:
             if self.compressed:
                 raise FormatError(f"{self.name}: the compressed data is truncated or damaged ({error})") from error
             raise
@@ -114,7 +115,7 @@ def line_too_long_error(name: str, line: int, limit: int) -> FormatError:
 
 
 def open_byte_stream(path: str | os.PathLike[str]) -> ByteStream:
-    """Open a file, or standard input for "-", and decompress gzip, zstd and bzip2."""
+    """Open a file, or standard input for "-", and decompress gzip, zstd, bzip2 and xz."""
     if str(path) == "-":
         plain = ByteStream("standard input", sys.stdin.buffer)
     else:
@@ -125,4 +126,11 @@ def open_byte_stream(path: str | os.PathLike[str]) -> ByteStream:
         plain.close()
         raise
     codec = next((codec for magic, codec in COMPRESSION_MAGIC.items() if head.startswith(magic)), None)
-    return ByteStream(plain.name, pa.CompressedInputStream(plain, codec), compressed=True) if codec else plain
+    if codec is None:
+        return plain
+    return ByteStream(plain.name, _open_decompressor(plain, codec), compressed=True)
+
+
+def _open_decompressor(stream: ByteStream, codec: str) -> Any:
+    """Return a stream of the decompressed bytes; Arrow has no codec for xz."""
+    return lzma.open(io.BufferedReader(stream)) if codec == "xz" else pa.CompressedInputStream(stream, codec)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +21,11 @@ import pyarrow.csv as arrow_csv
 from numpy.typing import NDArray
 
 from ripplevec.batch import MAX_TIME, Batch, IdColumn
-from ripplevec.errors import FormatError, InvalidValueError, shorten
+from ripplevec.edge_lists import COLUMN_NAMES, POSITIONAL_COLUMNS, match_column_names
+from ripplevec.errors import FormatError, HeaderWarning, InvalidValueError, shorten
 from ripplevec.io.readers.byte_stream import ByteStream, LineBlock
 from ripplevec.io.readers.edge_rows import (
-    COLUMN_NAMES,
-    INTEGER_ID,
-    POSITIONAL_COLUMNS,
+    COLUMNS_HINT,
     BadRowHandler,
     BatchBuilder,
     ReadOptions,
@@ -31,7 +33,9 @@ from ripplevec.io.readers.edge_rows import (
     find_columns,
     missing_columns_error,
     parse_op_column,
+    requested_columns,
 )
+from ripplevec.io.readers.header import SAMPLE_LINES, looks_like_header
 
 COMMENT_PREFIXES = (b"#", b"%")
 
@@ -54,6 +58,8 @@ class Layout:
     delimiter: str
     width: int
     columns: dict[str, int]
+    header: str | None = None
+    """The line that names the columns; where it occurs again, files were joined."""
 
 
 def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler) -> Iterator[Batch]:
@@ -74,7 +80,7 @@ def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandl
 
 
 def detect_layout(block: LineBlock, name: str, options: ReadOptions) -> tuple[Layout, LineBlock] | None:
-    """Return the layout seen in the first data line, and the lines after the header; None if there is no data line."""
+    """Return the layout seen in the first data lines, and the lines after the header; None if there is no data line."""
     lines = _data_lines(block)
     first = next(lines, None)
     if first is None:
@@ -85,33 +91,61 @@ def detect_layout(block: LineBlock, name: str, options: ReadOptions) -> tuple[La
         fields = _split_fields(line, delimiter)
     except RowError as error:
         raise FormatError(f"{name}, line {number:,}: expected {error}, got {shorten(line)}") from None
-    columns, has_header = _locate_columns(fields, name, options)
+    columns, has_header = _locate_columns(fields, _sample_rows(lines, delimiter), f"{name}, line {number:,}", options)
     if not has_header:
-        _reject_unknown_header(fields, next(lines, None), delimiter, name, options)
-    skipped = number - block.first + 1 if has_header else 0
-    rest = block.data.split(b"\n", skipped)[skipped]
-    return Layout(delimiter, len(fields), columns), LineBlock(block.first + skipped, rest)
+        return Layout(delimiter, len(fields), columns), block
+    rest = block.data.split(b"\n", number - block.first + 1)[-1]
+    return Layout(delimiter, len(fields), columns, line.decode()), LineBlock(number + 1, rest)
 
 
-def _locate_columns(fields: list[str], name: str, options: ReadOptions) -> tuple[dict[str, int], bool]:
+def _sample_rows(lines: Iterator[tuple[int, bytes]], delimiter: str) -> list[list[str]]:
+    """Return the fields of the next lines, without malformed ones."""
+    rows = []
+    for _, line in islice(lines, SAMPLE_LINES):
+        with suppress(RowError):
+            rows.append(_split_fields(line, delimiter))
+    return rows
+
+
+def _locate_columns(
+    fields: list[str], rows: list[list[str]], where: str, options: ReadOptions
+) -> tuple[dict[str, int], bool]:
     """Return the positions of the used columns, and whether the first line is a header."""
-    requested = {column: value for column in COLUMN_NAMES if (value := getattr(options, column)) not in (None, "none")}
-    if not all(value.isdecimal() for value in requested.values()):
+    requested = {column: name for column, name in requested_columns(options).items() if name != "none"}
+    if not all(name.isdecimal() for name in requested.values()):
+        if options.header is False:
+            raise InvalidValueError.of("columns without a header", "positions from 1", ", ".join(requested.values()))
         by_name = find_columns(fields, options)
         if by_name is None:
-            raise missing_columns_error(name, fields, options)
+            raise missing_columns_error(where, fields, options)
         return by_name, True
     ignored_only = ReadOptions(weight=options.weight, time=options.time, op=options.op)
     by_default_name = find_columns(fields, ReadOptions() if requested else ignored_only)
-    if by_default_name and not requested:
+    if by_default_name and options.header is not False and not requested:
         return by_default_name, True
+    positions = _positions(fields, requested, where, options)
+    if options.header is not None:
+        has_header, is_guess = options.header, False
+    else:
+        is_guess = by_default_name is None
+        has_header = not is_guess or looks_like_header(fields, rows, positions)
+    if has_header and not requested:
+        positions = _name_columns(fields, where, options)
+    if has_header and is_guess:
+        _warn_header(fields, positions, where)
+    return positions, has_header
+
+
+def _positions(fields: list[str], requested: dict[str, str], where: str, options: ReadOptions) -> dict[str, int]:
+    """Return the positions of the used columns: those requested, or src, dst, weight, time in this order."""
     positions = {column: int(value) - 1 for column, value in requested.items()}
     positions = {"src": 0, "dst": 1} | (positions or _default_positions(len(fields), options))
     if not all(0 <= position < len(fields) for position in positions.values()):
         expected = ", ".join(f"{column} in field {position + 1}" for column, position in positions.items())
         between = " between tabs, commas, semicolons or blanks" if len(fields) == 1 else ""
-        raise FormatError(f"{name}: expected {expected}{between}, got {len(fields)} field(s) in {shorten(fields)}")
-    return positions, by_default_name is not None
+        got = f"{len(fields)} field{'s' * (len(fields) != 1)} in {shorten(fields)}"
+        raise FormatError(f"{where}: expected {expected}{between}, got {got}. {COLUMNS_HINT}.")
+    return positions
 
 
 def _default_positions(width: int, options: ReadOptions) -> dict[str, int]:
@@ -120,18 +154,23 @@ def _default_positions(width: int, options: ReadOptions) -> dict[str, int]:
     return {column: position for column, position in positions.items() if getattr(options, column) != "none"}
 
 
-def _reject_unknown_header(
-    fields: list[str], second: tuple[int, bytes] | None, delimiter: str, name: str, options: ReadOptions
-) -> None:
-    """Raise if a line of words precedes a line of numbers: read as an edge, a header would corrupt the graph."""
-    if options.ids != "auto" or second is None:
-        return
-    try:
-        second_fields = _split_fields(second[1], delimiter)
-    except RowError:
-        return
-    if all(map(INTEGER_ID.fullmatch, second_fields[:2])) and not any(map(INTEGER_ID.fullmatch, fields[:2])):
-        raise missing_columns_error(name, fields, options)
+def _name_columns(fields: list[str], where: str, options: ReadOptions) -> dict[str, int]:
+    """Return the positions of a header's columns; src and dst may have any name if all other columns are known."""
+    known = match_column_names(fields, {})
+    missing = [column for column in ("src", "dst") if column not in known]
+    others = [position for position in range(len(fields)) if position not in known.values()]
+    if len(missing) != len(others):
+        error = missing_columns_error(where, fields, options)
+        raise FormatError(f"{error} If this line is an edge: --no-header.")
+    positions = {**known, **dict(zip(missing, others, strict=True))}
+    return {column: position for column, position in positions.items() if getattr(options, column) != "none"}
+
+
+def _warn_header(fields: list[str], positions: dict[str, int], where: str) -> None:
+    """Say that the first line was taken for a header, and how its columns are used."""
+    used = ", ".join(f"{column} is {fields[positions[column]]!r}" for column in COLUMN_NAMES if column in positions)
+    message = f"{where}: read as a header: {used}. If it is an edge: --no-header. {COLUMNS_HINT} if they are others."
+    warnings.warn(HeaderWarning(message), stacklevel=2)
 
 
 def detect_id_type(block: LineBlock, layout: Layout) -> str:
@@ -165,6 +204,8 @@ def parse_block(block: LineBlock, layout: Layout, ids: str, bad_rows: BadRowHand
 
 def _parse_with_arrow(block: LineBlock, layout: Layout, ids: str) -> Batch:
     """Parse a block with Arrow; raise an error if it has syntax or values that only the exact parser handles."""
+    if layout.header is not None and _contains_line(block.data, layout.header.encode()):
+        raise _NeedsExactParserError
     data = _normalize_for_arrow(block.data, layout.delimiter)
     data += layout.delimiter.join("1" * layout.width).encode() + b"\n"  # an open quote would swallow this line
     names = {column: str(position) for column, position in layout.columns.items()}
@@ -185,6 +226,12 @@ def _parse_with_arrow(block: LineBlock, layout: Layout, ids: str) -> Batch:
         columns.get("weight"),
         None if op is None else parse_op_column(op),
         None if time is None else _convert_times(time),
+    )
+
+
+def _contains_line(data: bytes, line: bytes) -> bool:
+    return data.startswith((line + b"\n", line + b"\r\n")) or any(
+        b"\n" + line + end in data for end in (b"\n", b"\r\n")
     )
 
 
@@ -237,6 +284,8 @@ def _parse_exactly(block: LineBlock, layout: Layout, ids: str, bad_rows: BadRowH
     for number, line in _data_lines(block):
         try:
             fields = _split_fields(line, layout.delimiter)
+            if layout.header is not None and line == layout.header.encode():
+                raise RowError("an edge, not the header again")
             if len(fields) != layout.width:
                 raise RowError(f"{layout.width} fields, not {len(fields)}")
             builder.add({column: fields[position] for column, position in layout.columns.items()})

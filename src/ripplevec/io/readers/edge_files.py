@@ -81,7 +81,7 @@ def open_edges(
 ) -> EdgeReader:
     """Open an edge file and read it in batches.
 
-    Gzip, zstd and bzip2 files are decompressed.
+    Gzip, zstd, bzip2 and xz files are decompressed.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def open_edges(
     batch_size : int
         Edges per batch; only the last batch may be smaller.
     **options
-        Fields of `ReadOptions`: src, dst, weight, time, op, ids, on_error.
+        Fields of `ReadOptions`: src, dst, weight, time, op, header, ids, on_error.
 
     Returns
     -------
@@ -103,6 +103,11 @@ def open_edges(
     ------
     FormatError
         If the file has no edges, lacks a column, is damaged, or has a bad row and `on_error` is "stop".
+
+    Warns
+    -----
+    HeaderWarning
+        If the first line of a text file is read as a header although its names are not recognized.
     """
     read_options = ReadOptions(**options)
     if format is not None:

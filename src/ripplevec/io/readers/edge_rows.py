@@ -13,22 +13,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ripplevec.batch import MAX_TIME, Batch, Id, Op
+from ripplevec.edge_lists import COLUMN_NAMES, match_column_names
 from ripplevec.errors import FormatError, InvalidValueError, check_choice, shorten
-
-POSITIONAL_COLUMNS = {
-    "src": ("src", "source", "from"),
-    "dst": ("dst", "target", "to", "destination"),
-    "weight": ("weight",),
-    "time": ("time", "timestamp"),
-}
-"""Columns in their order in a file without a header, each with the names recognized by default (in any case)."""
-
-COLUMN_NAMES = {**POSITIONAL_COLUMNS, "op": ("op",)}
-"""All columns with the names recognized by default; `op` is recognized by name only, never by position."""
 
 OP_BY_NAME: dict[object, Op] = {None: Op.ADD, "": Op.ADD}
 OP_BY_NAME |= {name: op for op in Op for name in (op.name.lower(), int(op), str(int(op)))}
 """Operations by their lowercase name, their number, or the number as text; an empty value means ADD."""
+
+COLUMNS_HINT = "Name the columns with --src, --dst, --weight and --time"
 
 INTEGER_ID = re.compile(r"[+-]?[0-9]+")
 """The text of an integer id."""
@@ -39,10 +31,10 @@ WEIGHT_LOWER_BOUND, WEIGHT_UPPER_BOUND = 2.0**-150, 2.0**128 - 2.0**103
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Names of the columns, type of the ids, and the reaction to a bad row.
+    """Names of the columns, whether a text file has a header, type of the ids, and the reaction to a bad row.
 
-    A column is a name, or a position counted from 1 in a file without a header. None looks for the names recognized
-    by default, "none" ignores the column.
+    A column is a name, or a position counted from 1 in a text file. None looks for the names recognized by default,
+    "none" ignores the column. `header` None decides by the first lines.
     """
 
     src: str | None = None
@@ -50,6 +42,7 @@ class ReadOptions:
     weight: str | None = None
     time: str | None = None
     op: str | None = None
+    header: bool | None = None
     ids: str = "auto"
     on_error: str = "stop"
 
@@ -147,6 +140,10 @@ def parse_op_column(column: pa.Array) -> NDArray[np.int8]:
 def parse_weight(value: object) -> float:
     """Return a weight that is positive and finite, also as float32."""
     weight = _parse_number(value)
+    if math.isnan(weight) and isinstance(value, str):
+        raise RowError(
+            f"a positive finite weight, not {shorten(value)} (other columns: --weight; no weights: --weight none)"
+        )
     if not WEIGHT_LOWER_BOUND < weight < WEIGHT_UPPER_BOUND:
         raise RowError(f"a positive finite weight, not {shorten(value)}")
     return weight
@@ -180,21 +177,17 @@ def _parse_number(value: object) -> float:
 # Columns
 
 
+def requested_columns(options: ReadOptions) -> dict[str, str]:
+    """Return the columns that the options name or ignore."""
+    return {column: name for column in COLUMN_NAMES if (name := getattr(options, column)) is not None}
+
+
 def find_columns(names: Sequence[str], options: ReadOptions) -> dict[str, int] | None:
     """Return the positions of src, dst, weight, time and op among the names; None if a required one is missing."""
-    lowered = [name.lower() for name in names]
-    positions: dict[str, int] = {}
-    for column, default_names in COLUMN_NAMES.items():
-        requested = getattr(options, column)
-        if requested == "none":
-            continue
-        if requested in names:
-            positions[column] = names.index(requested)
-        elif requested is not None:
-            return None
-        elif match := [name for name in default_names if name in lowered]:
-            positions[column] = lowered.index(match[0])
-    return positions if "src" in positions and "dst" in positions else None
+    requested = requested_columns(options)
+    positions = match_column_names(names, requested)
+    required = {"src", "dst"} | {column for column, name in requested.items() if name != "none"}
+    return positions if required <= positions.keys() else None
 
 
 def missing_columns_error(name: str, names: Sequence[str], options: ReadOptions) -> FormatError:
@@ -203,7 +196,7 @@ def missing_columns_error(name: str, names: Sequence[str], options: ReadOptions)
     expected = ", ".join(
         name or column for column, name in requested.items() if name not in (None, "none") or column in ("src", "dst")
     )
-    return FormatError(f"{name}: expected columns {expected}, got {', '.join(names)}. Name them with --src and --dst.")
+    return FormatError(f"{name}: expected columns {expected}, got {', '.join(names)}. {COLUMNS_HINT}.")
 
 
 def check_positive_int(name: str, value: object) -> int:

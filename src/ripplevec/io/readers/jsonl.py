@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ripplevec.batch import Batch, Id, Op
+from ripplevec.edge_lists import COLUMN_NAMES, POSITIONAL_COLUMNS
 from ripplevec.errors import shorten
 from ripplevec.io.readers.byte_stream import ByteStream
 from ripplevec.io.readers.edge_rows import (
-    COLUMN_NAMES,
-    POSITIONAL_COLUMNS,
     BadRowHandler,
     ReadOptions,
     RowError,

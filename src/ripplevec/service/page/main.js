@@ -48,14 +48,21 @@ function showModelStats(model) {
   for (const name of ["vertices", "edges", "sequence", "anchors"]) {
     find(`#${name}`).textContent = numberFormat.format(model[name]);
   }
-  const isSampled = points.size < 0.98 * model.vertices && model.ready;
+  const isSampled = points.size < 0.98 * model.vertices && model.started;
   const counts = `${numberFormat.format(points.size)} of ${numberFormat.format(model.vertices)}`;
   find("#sample-note").textContent = isSampled ? `Showing ${counts} vertices` : "";
   find("#empty").hidden = points.size > 0;
+  find("#empty-text").textContent = describeProgress(model);
   const now = performance.now();
   if (model.sequence !== stream.sequence) [stream.sequence, stream.changedAt] = [model.sequence, now];
   if (now - stream.changedAt < IDLE_AFTER) setStatus("live", "live");
   else setStatus("idle", "no new data");
+}
+
+/** Say how many vertices with edges are still missing until the model gets its start, and with it a map. */
+function describeProgress(model) {
+  if (model.started || !model.vertices) return "Waiting for vertices";
+  return `${numberFormat.format(model.connected)} of ${numberFormat.format(model.start_size)} vertices until the first map`;
 }
 
 function updateLegend() {
@@ -134,6 +141,10 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   map.pointLayer.refresh(true);
   if (charts.latest) charts.draw(charts.latest);
 });
+
+find("#commands").textContent = `ripplevec replay edges.csv --rate 100 --to ${location.origin}
+curl -X POST ${location.origin}/v1/edges \\
+     -H 'Content-Type: application/json' -d '{"edges": [["ann", "bob"]]}'`;
 
 poll(updateMap, MAP_INTERVAL);
 poll(updateCharts, CHARTS_INTERVAL);

@@ -1,0 +1,5 @@
+"""Entry point of `python -m ripplevec`, the same as the command `ripplevec`."""
+
+from ripplevec.cli.main import run
+
+run()

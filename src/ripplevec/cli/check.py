@@ -1,0 +1,54 @@
+"""The command `ripplevec check`: what an edge file contains, and what `embed` would do with it; see `check_run`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ripplevec.cli import options
+from ripplevec.cli.console import format_count, print_json
+
+
+def check(
+    edges: Annotated[str, typer.Argument(help="CSV, TSV, JSONL or Parquet, plain or compressed; '-': standard input.")],
+    src: options.Src = None,
+    dst: options.Dst = None,
+    weight: options.Weight = None,
+    time: options.Time = None,
+    header: options.Header = None,
+    format: options.Format = None,
+    ids: options.Ids = "auto",
+    json: options.Json = False,
+) -> None:
+    """Describe an edge file: columns, ids, duplicates, components, times; and advise how to embed it."""
+    columns = options.drop_unset(src=src, dst=dst, weight=weight, time=time, header=header, format=format)
+
+    from ripplevec.cli import check_run
+
+    report = check_run.describe_file(edges, columns | {"ids": ids})
+    if json:
+        return print_json(report)
+    _print_report(report)
+
+
+def _print_report(report: dict[str, Any]) -> None:
+    rows = f"{format_count(report['rows'], 'row')}, {report['skipped']:,} of them cannot be read"
+    vertices = format_count(report["vertices"], "vertex", "vertices")
+    edges, largest = format_count(report["edges"], "edge"), format_count(report["largest"], "vertex", "vertices")
+    repeated, loops = format_count(report["repeated"], "repeated edge"), format_count(report["self_loops"], "self-loop")
+    lines = {
+        "rows": rows,
+        "columns": ", ".join(report["columns"]),
+        "ids": report["ids"],
+        "graph": f"{vertices}, {edges}; {repeated}, {loops}",
+        "components": f"{report['components']:,}, the largest has {largest}",
+        "bipartite": "yes" if report["bipartite"] else "no",
+    }
+    for name in ("weights", "times"):
+        if report[name] is not None:
+            lines[name] = f"from {report[name][0]:g} to {report[name][1]:g}"
+    for name, text in lines.items():
+        typer.echo(f"{name:<11} {text}")
+    for advice in report["advice"]:
+        typer.echo(f"→ {advice}")

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import json
+
+import networkx as nx
+import pytest
+from typer.testing import CliRunner
+
+from ripplevec.batch import Batch
+from ripplevec.cli.check_run import describe_graph
+from ripplevec.cli.main import app
+
+
+def check(path, text, *options):
+    path.write_text(text)
+    done = CliRunner().invoke(app, ["check", str(path), *options], catch_exceptions=False)
+    assert done.exit_code == 0
+    return json.loads(done.stdout) if "--json" in options else done.stdout
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("bipartite", [False, True])
+def test_describe_graph_equals_networkx(seed, bipartite):
+    graph = nx.bipartite.random_graph(8, 9, 0.1, seed) if bipartite else nx.gnp_random_graph(20, 0.07, seed)
+    graph.remove_nodes_from(list(nx.isolates(graph)))
+    pairs = [*graph.edges, *[(v, u) for u, v in graph.edges][:3]]
+    found = describe_graph(Batch.from_any(pairs))
+    parts = list(nx.connected_components(graph))
+    assert (found["vertices"], found["edges"], found["repeated"]) == (len(graph), graph.number_of_edges(), 3)
+    assert (found["components"], found["largest"]) == (len(parts), max(map(len, parts)))
+    assert found["bipartite"] == nx.is_bipartite(graph)
+
+
+def test_check_json_reports_columns_ids_and_counts(tmp_path):
+    text = "src,dst,weight,time\na,b,2,9\nb,a,1,8\nc,c,1,7\nd,e,x,6\n"
+    report = check(tmp_path / "e.csv", text, "--json")
+    assert report["columns"] == ["src", "dst", "weight", "time"]
+    assert (report["rows"], report["skipped"], report["skipped_rows"], report["ids"]) == (4, 1, [5], "text")
+    assert (report["vertices"], report["edges"], report["repeated"], report["self_loops"]) == (3, 1, 1, 1)
+    assert (report["weights"], report["times"], report["sorted_by_time"]) == ([1, 2], [7, 9], False)
+    advice = " ".join(report["advice"])
+    assert all(option in advice for option in ("--on-error skip", "--duplicates", "--time", "--dim", "--start"))
+
+
+def test_check_prints_the_decision_about_the_header(tmp_path):
+    shown = check(tmp_path / "e.csv", "user,item\nann,bread\nbob,bread\nbob,milk\n")
+    assert "graph       4 vertices, 3 edges; 0 repeated edges, 0 self-loops\n" in shown
+    assert "bipartite   yes\n" in shown
+    assert "read as a header: src is 'user', dst is 'item'" in shown
+    assert "users and items" in shown
+    assert "5 vertices" not in check(tmp_path / "e.csv", "1,2\n2,3\n3,1\n")
+
+
+def test_check_of_large_and_mixed_ids_works(tmp_path):
+    report = check(tmp_path / "e.jsonl", f'[1, "a"]\n["a", {2**70}]\n[1, {2**70}]\n', "--json")
+    assert (report["ids"], report["vertices"], report["bipartite"]) == ("integers and text", 3, False)

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ripplevec
+from ripplevec import Embedder, Session
+from ripplevec.cluster.sharded_embedder import ShardedEmbedder
+from ripplevec.durability.session_verbs import SessionVerbs
+from ripplevec.errors import FormatError, UnknownEdgeError, UnknownVertexError
+
+EDGES = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e")]
+VERBS = ["partial_fit", "add_edges", "add_vertex", "remove_edges", "remove_vertex"]
+READS = ["vectors", "nearest", "degree", "get", "similarity", "preview"]
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Any:
+    with Session(tmp_path / "state", dim=2, start_size=3, anchor_lag=0) as session:
+        session.partial_fit(EDGES)
+        yield session
+
+
+@pytest.mark.parametrize("owner", [Embedder, Session, ShardedEmbedder, ripplevec.Client, ripplevec.AsyncClient])
+def test_verbs_have_the_same_names_and_first_arguments_everywhere(owner: Any) -> None:
+    for name in [*VERBS, *READS]:
+        first = list(inspect.signature(getattr(Embedder, name)).parameters)[1]
+        assert list(inspect.signature(getattr(owner, name)).parameters)[1] in (first, "vertex")
+
+
+def test_session_writes_like_a_model(session: Any) -> None:
+    model = Embedder(dim=2, start_size=3)
+    for target in (model, session):
+        if target is model:
+            target.partial_fit(EDGES)
+        target.add_edges([("e", "a")])
+        vector = target.add_vertex("f", ["a", "b"], weights=[1.0, 2.0])
+        assert np.array_equal(vector, target["f"])
+        target.remove_edges([("a", "b")])
+        target.remove_vertex("d")
+    assert session.ids == model.ids == ["a", "b", "c", "e", "f"]
+    assert session.sequence == 5
+    np.testing.assert_allclose(session.vectors(model.ids), model.to_numpy(), atol=1e-5)
+
+
+def test_session_reads_are_those_of_its_model(session: Any) -> None:
+    assert isinstance(session, SessionVerbs)
+    model = session.model
+    assert np.array_equal(session[["a", "b"]], model.vectors(["a", "b"]))
+    assert session.nearest("a", 2, among=["b", "c"]) == model.nearest("a", 2, among=["b", "c"])
+    assert session.nearest_many(["a"]) == model.nearest_many(["a"])
+    assert session.similarity("a", "b") == model.similarity("a", "b")
+    assert (session.degree("c"), session.neighbors("e"), len(session), "x" in session) == (3, [("d", 1.0)], 5, False)
+    assert list(session) == model.ids
+    assert np.array_equal(session.preview(["a"]), model.preview(["a"]))
+    assert session.get("x") is None
+
+
+def test_session_errors_are_those_of_a_model(session: Any) -> None:
+    with pytest.raises(UnknownEdgeError):
+        session.remove_edges([("a", "e")])
+    with pytest.raises(UnknownVertexError):
+        session.remove_vertex("x")
+
+
+def test_session_write_with_a_repeated_key_is_applied_once(session: Any) -> None:
+    for _ in range(2):
+        session.add_vertex("g", ["a"], key="one")
+    assert session.neighbors("g") == [("a", 1.0)]
+
+
+def test_load_of_a_session_directory_says_what_it_is(session: Any) -> None:
+    with pytest.raises(FormatError, match=r"expected a saved model, got a session directory.*ripplevec\.Session"):
+        ripplevec.load(session.directory)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from ripplevec.io.readers.header import NAME_WORDS, looks_like_header
+
+
+def decide(*lines: str) -> bool:
+    first, *rows = [line.split(",") for line in lines]
+    return looks_like_header(first, rows, dict(zip(("src", "dst", "weight", "time"), range(len(first)), strict=False)))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["x,y", "1,2"],
+        ["x,y,z", "ann,bob,0.5"],
+        ["x,y,z,t", "ann,bob,1,2020-01-02"],
+        ["x,y", "ann,1", "bob,2", "cat,3"],
+        ["x,y", "u1,i7", "u2,i7", "u3,i9"],
+        ["user,item", "ann,bread"],
+        ["user_id,itemId", "ann,bread"],
+        ["Source Node,TARGET", "ann,bob"],
+    ],
+)
+def test_looks_like_header_of_names_returns_true(lines: list[str]) -> None:
+    assert decide(*lines)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["user,item"],  # no rows
+        ["1,2", "3,4"],
+        ["ann,bob", "cat,dan"],
+        ["user,item", "user,bread"],  # an id that occurs again
+        ["x,y,z", "ann,bob,likes"],
+        ["x,y", "ann,1", "bob,2"],  # few rows
+        ["x,y", "u1,i7", "u2,i7"],
+        ["user1,user2", "user3,user4"],
+        ["user,7", "ann,8"],
+        ["head of state,book club", "ann,bread"],  # not only words that name columns
+        ["x,y", "1,2,3"],  # another number of fields
+        [",", "ann,bob"],
+    ],
+)
+def test_looks_like_header_of_an_edge_returns_false(lines: list[str]) -> None:
+    assert not decide(*lines)
+
+
+def test_name_words_are_lowercase_words() -> None:
+    assert all(word.isalpha() and word.islower() for word in NAME_WORDS)
