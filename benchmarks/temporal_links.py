@@ -118,7 +118,7 @@ def update_record(path: Path | None, part: str, stream: TimedStream, name: str, 
     """Add the result of a method to the record; results of other methods and streams in it are kept."""
     if path is None:
         return
-    record = json.loads(path.read_text()) if path.exists() else {"batch_size": BATCH_SIZE}
+    record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"batch_size": BATCH_SIZE}
     entry = record.setdefault(part, {}).setdefault(stream.name, {"events": len(stream.src), "methods": {}})
     entry["methods"][name] = result
     record["environment"] = describe_environment()
