@@ -24,6 +24,7 @@ from blocks import (
     peers,
     performance,
     readme,
+    temporal_links,
     testing,
 )
 from blocks.records import ROOT
@@ -101,6 +102,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "ann": performance.ann,
     "worst": performance.worst,
     "goals_at_scale": performance.goals_at_scale,
+    "temporal_wiki": partial(temporal_links.results, "tgbl-wiki"),
+    "temporal_collegemsg": partial(temporal_links.results, "collegemsg"),
+    "temporal_experience": partial(temporal_links.experience, "tgbl-wiki"),
+    "temporal_setting": temporal_links.setting,
     "cluster": cluster.cluster,
     "cluster_model": cluster.cluster_model,
 }

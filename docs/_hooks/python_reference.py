@@ -21,6 +21,7 @@ MODULES = [
     "ripplevec.lab.evaluation",
     "ripplevec.lab.baselines",
     "ripplevec.lab.objective",
+    "ripplevec.lab.temporal",
     "ripplevec.cluster",
 ]
 FIRST = {  # names at the top of their page, with a link to further reading

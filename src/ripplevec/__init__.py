@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ripplevec.durability.session import Session
     from ripplevec.embedder import Embedder, load
     from ripplevec.errors import InvalidValueError, RipplevecError, UnknownEdgeError, UnknownVertexError
+    from ripplevec.link_scoring.link_scorer import LinkScorer
     from ripplevec.views.spectral import SpectralView
 
 _MODULES = {
@@ -23,6 +24,7 @@ _MODULES = {
     "Client": "ripplevec.client",
     "Embedder": "ripplevec.embedder",
     "InvalidValueError": "ripplevec.errors",
+    "LinkScorer": "ripplevec.link_scoring.link_scorer",
     "Op": "ripplevec.batch",
     "RipplevecError": "ripplevec.errors",
     "Session": "ripplevec.durability.session",
@@ -39,6 +41,7 @@ __all__ = [
     "Client",
     "Embedder",
     "InvalidValueError",
+    "LinkScorer",
     "Op",
     "RipplevecError",
     "Session",

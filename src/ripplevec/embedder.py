@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from ripplevec.batch import (
 )
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.engine.engine import Engine
+from ripplevec.engine.link_reads import Newcomer, Recommender, preview_newcomers, score_pairs
 from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
 from ripplevec.errors import FormatError, InvalidValueError, StateError
 from ripplevec.graph.batch_validation import check_batch
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 VectorLike: TypeAlias = NDArray[Any] | Sequence[float]
+Recommendations: TypeAlias = list[tuple[Id, float]]
+Newcomers: TypeAlias = Mapping[Id, IdsLike]
 Result = TypeVar("Result")
 
 
@@ -663,6 +666,168 @@ class Embedder(VectorReads):
         sequence, (result,) = self._search([vertex], k, among)
         return sequence, result
 
+    def score(self, pairs: EdgeListLike, *, newcomers: Newcomers | None = None) -> NDArray[np.float32]:
+        """Return how expected each candidate edge is: the cosine of its two vectors.
+
+        Parameters
+        ----------
+        pairs : edge list
+            Pairs of vertices, in any form that `fit` accepts; weights are ignored.
+        newcomers : mapping of id to neighbors, optional
+            Vertices that are not in the model, each with its neighbors. They may occur in `pairs` and have the vector
+            that `preview` returns. The model does not change.
+
+        Returns
+        -------
+        float32 array
+            One score per pair, from −1 to 1; 0 if one of the two vertices has no vector. `LinkScorer` also uses the
+            history of an edge, and returns a probability.
+
+        Raises
+        ------
+        UnknownVertexError
+            If vertices are neither in the model nor among the newcomers.
+        InvalidValueError
+            If a value cannot be used.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> model.score([("a", "c"), ("new", "d")], newcomers={"new": ["a", "b"]}).shape
+        (2,)
+        """
+        batch = Batch.from_any(pairs)
+        if batch.op is not None:
+            raise InvalidValueError.of("pairs", "pairs of vertices only", "other operations")
+        with self._lock.reading():
+            return score_pairs(self._engine, batch.src, batch.dst, self._preview_newcomers(newcomers))
+
+    @overload
+    def recommend(  # type: ignore[overload-overlap]  # a str is a sequence, too: the first signature applies
+        self,
+        vertex: Id,
+        k: int = 10,
+        *,
+        among: IdsLike | None = None,
+        exclude: Literal["neighbors"] | None = "neighbors",
+        newcomers: Newcomers | None = None,
+    ) -> Recommendations: ...
+
+    @overload
+    def recommend(
+        self,
+        vertex: Sequence[Id],
+        k: int = 10,
+        *,
+        among: IdsLike | None = None,
+        exclude: Literal["neighbors"] | None = "neighbors",
+        newcomers: Newcomers | None = None,
+    ) -> list[Recommendations]: ...
+
+    def recommend(
+        self,
+        vertex: Id | Sequence[Id],
+        k: int = 10,
+        *,
+        among: IdsLike | None = None,
+        exclude: Literal["neighbors"] | None = "neighbors",
+        newcomers: Newcomers | None = None,
+    ) -> Recommendations | list[Recommendations]:
+        """Return the most expected new edges of a vertex, or of each of several vertices.
+
+        Parameters
+        ----------
+        vertex : int, str or list of int or str
+            A vertex, or a list of vertices.
+        k : int, default 10
+            Number of recommended vertices.
+        among : list, array, series or Arrow array of int or str, optional
+            Candidates, for example the products of a shop. By default all vertices of the model.
+        exclude : "neighbors" or None, default "neighbors"
+            Whether vertices that already have an edge with the vertex are left out. The vertex itself always is.
+        newcomers : mapping of id to neighbors, optional
+            Vertices that are not in the model, each with its neighbors, as in `score`.
+
+        Returns
+        -------
+        list of (id, score) pairs
+            The `k` candidates of highest score, as `score` defines it, highest first; fewer if fewer have a vector. For
+            a list of vertices, a list with one such list per vertex.
+
+        Raises
+        ------
+        UnknownVertexError
+            If a vertex is neither in the model nor among the newcomers.
+        InvalidValueError
+            If a value cannot be used.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> [name for name, score in model.recommend("a", k=2, among=["b", "d"])]
+        ['d']
+        >>> len(model.recommend(["a", "new"], newcomers={"new": ["c"]}))
+        2
+        """
+        single = isinstance(vertex, int | str | np.integer)
+        vertices = [vertex] if single else vertex
+        found = self.recommend_with_sequence(vertices, k, among=among, exclude=exclude, newcomers=newcomers)[1]  # type: ignore[arg-type]
+        return found[0] if single else found
+
+    def recommend_with_sequence(
+        self,
+        vertices: Sequence[Id],
+        k: int = 10,
+        *,
+        among: IdsLike | None = None,
+        exclude: Literal["neighbors"] | None = "neighbors",
+        newcomers: Newcomers | None = None,
+    ) -> tuple[int, list[Recommendations]]:
+        """Return the results of `recommend` with the sequence number of the state they were computed from.
+
+        Parameters
+        ----------
+        vertices : list of int or str
+            The vertices.
+        k, among, exclude, newcomers
+            See `recommend`.
+
+        Returns
+        -------
+        sequence : int
+            Number of batches that had been applied.
+        results : list
+            For each vertex, the result of `recommend`.
+
+        Raises
+        ------
+        UnknownVertexError, InvalidValueError
+            See `recommend`.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> model.recommend_with_sequence(["a", "b"], k=1)[0]
+        0
+        """
+        _check_count(k)
+        names = ids_to_list(id_column(vertices, "vertices"))
+        candidates = None if among is None else id_column(among, "among")
+        if exclude not in ("neighbors", None):
+            raise InvalidValueError.of("exclude", '"neighbors" or None', exclude)
+        with self._searcher.open_search() as search, self._lock.reading():
+            recommender = Recommender(
+                self._engine,
+                search,
+                candidates,
+                self._preview_newcomers(newcomers),
+                exclude_neighbors=exclude is not None,
+            )
+            return self._engine.sequence, [recommender.recommend(vertex, int(k)) for vertex in names]
+
     def degree(self, ids: Id | IdsLike) -> NDArray[np.int64] | int:
         """Return the number of edges of vertices, in any direction.
 
@@ -1219,8 +1384,7 @@ class Embedder(VectorReads):
         self, queries: Any, k: int, among: IdsLike | Callable[[Id], bool] | None
     ) -> tuple[int, list[list[tuple[Id, float]]]]:
         """Return the sequence number of one state, and the nearest vertices of every query in it."""
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise InvalidValueError.of("k", "a whole number ≥ 1", k)
+        _check_count(k)
         results = []
         with self._searcher.open_search() as search, self._lock.reading():
             engine = self._engine
@@ -1238,6 +1402,14 @@ class Embedder(VectorReads):
 
     def _find_row(self, vertex: Any) -> int:
         return self._engine.find_row(normalize_id(vertex, "vertex"))
+
+    def _preview_newcomers(self, newcomers: Newcomers | None) -> dict[Id, Newcomer]:
+        """Return the vectors of newcomers, given the neighbors of each. For a reader."""
+        columns = {
+            normalize_id(vertex, "newcomers"): id_column(neighbors, "newcomers")
+            for vertex, neighbors in (newcomers or {}).items()
+        }
+        return preview_newcomers(self._engine, columns)
 
     def _resolve_query(self, vertex: Any) -> int | NDArray[np.float64]:
         """Return the row of a vertex, or a checked vector."""
@@ -1296,6 +1468,11 @@ def load(directory: str | PathLike[str], *, storage_dir: str | PathLike[str] | N
     ['a', 'b', 'c']
     """
     return Embedder.load(directory, storage_dir=storage_dir)
+
+
+def _check_count(k: Any) -> None:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise InvalidValueError.of("k", "a whole number ≥ 1", k)
 
 
 def _spectrum_shares(engine: Engine, attainable: dict[Any, float] | None = None) -> list[float]:

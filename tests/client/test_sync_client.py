@@ -54,6 +54,12 @@ def test_client_methods_give_the_results_of_an_embedder(start: Any) -> None:
         assert np.array_equal(client.preview([1, 2]), model.preview([1, 2]))
         assert client.nearest(3, 5) == model.nearest(3, 5)
         assert client.nearest(model[3], 5) == model.nearest(model[3], 5)
+        newcomers = {"new": [1, 2]}
+        pairs = [(3, 9), ("v", 20), ("new", 3)]
+        assert np.array_equal(client.score(pairs, newcomers=newcomers), model.score(pairs, newcomers=newcomers))
+        assert client.recommend(3, 5) == model.recommend(3, 5)
+        options = {"among": np.arange(30), "exclude": None, "newcomers": newcomers}
+        assert client.recommend([3, "new"], 4, **options) == model.recommend([3, "new"], 4, **options)
         client.remove_vertex(7)
         assert client.stats()["vertices"] == 40
         assert client.vertex("v")["degree"] == 2

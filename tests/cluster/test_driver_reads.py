@@ -91,6 +91,18 @@ def test_preview_matches_single_machine(grown_models: Any, duplicates: str, stor
     assert sharded.digest() == before
 
 
+def test_scores_and_recommendations_match_single_machine(models: tuple[Embedder, Embedder]) -> None:
+    single, sharded = models
+    newcomers = {"new": single.ids[:3]}
+    pairs = [(first, second) for first in [*single.ids[:5], "new"] for second in single.ids]
+    assert np.array_equal(single.score(pairs, newcomers=newcomers), sharded.score(pairs, newcomers=newcomers))
+    for name in [*single.ids[:10], "new"]:
+        options = {"among": single.ids[::2], "newcomers": newcomers}
+        assert single.recommend(name, 5, **options) == sharded.recommend(name, 5, **options)
+        found = [model.recommend(name, 5, newcomers=newcomers) for model in models]
+        assert equal_up_to_ties(*found)
+
+
 def equal_up_to_ties(single: list[tuple[Any, float]], sharded: list[tuple[Any, float]]) -> bool:
     """Test for equal cosines and equal vertices, except among vertices that share the lowest cosine."""
     last = single[-1][1] if single else 0.0

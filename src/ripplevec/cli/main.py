@@ -17,6 +17,7 @@ from ripplevec.cli.datasets import datasets
 from ripplevec.cli.demo import demo
 from ripplevec.cli.embed import embed
 from ripplevec.cli.nearest import nearest
+from ripplevec.cli.predict import recommend, score
 from ripplevec.cli.replay import replay
 from ripplevec.cli.reproduce import reproduce
 from ripplevec.cli.serve import serve
@@ -48,6 +49,8 @@ app.command()(reproduce)
 app.add_typer(state, name="state")
 app.command()(serve)
 app.command()(replay)
+app.command()(score)
+app.command()(recommend)
 
 
 def _print_version(requested: bool) -> None:

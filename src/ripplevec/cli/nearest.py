@@ -1,28 +1,26 @@
-"""The command `ripplevec nearest`: the vertices most similar to a vertex of a saved model."""
+"""The command `ripplevec nearest`: the vertices most similar to a vertex of a saved model or a session."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ripplevec.cli.console import print_json
+from ripplevec.cli.model_directory import ModelDirectory, open_model, resolve_id
 from ripplevec.cli.options import Json
 
 
 def nearest(
-    directory: Annotated[Path, typer.Argument(metavar="MODEL", help="Directory of a saved model.")],
+    directory: ModelDirectory,
     vertex: Annotated[str, typer.Argument(metavar="ID", help="Vertex; digits mean an integer id if there is one.")],
     k: Annotated[int, typer.Option("-k", min=1, help="Number of vertices.")] = 10,
     json: Json = False,
 ) -> None:
     """Print the vertices most similar to a vertex, with their cosines, most similar first."""
-    from ripplevec.embedder import load
-
-    model = load(directory)
-    known = int(vertex) if vertex not in model and vertex.removeprefix("-").isdecimal() else vertex
-    found = model.nearest(known if known in model else vertex, k)
+    with open_model(directory) as model:
+        known = resolve_id(model, vertex)
+        found = model.nearest(known if known in model else vertex, k)
     if json:
         return print_json({"id": known, "nearest": found})
     for name, cosine in found:

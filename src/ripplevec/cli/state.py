@@ -51,7 +51,7 @@ def verify(directory: Directory, ray_address: RayAddress = None, json: Json = Fa
     from ripplevec.durability.maintenance import verify_directory
 
     with _lock_directory(directory):
-        result = verify_directory(directory, lambda metadata: _choose_factory(metadata, ray_address))
+        result = verify_directory(directory, lambda metadata: choose_factory(metadata, ray_address))
     if json:
         print_json(result)
     else:
@@ -70,7 +70,7 @@ def compact(directory: Directory, ray_address: RayAddress = None, json: Json = F
     from ripplevec.durability.session import Session
 
     before = inspect_directory(directory)
-    with Session(directory, model=_choose_factory(before, ray_address)) as session:
+    with Session(directory, model=choose_factory(before, ray_address)) as session:
         session.snapshot()
         session.compact()
     after = inspect_directory(directory)
@@ -88,13 +88,13 @@ def cut(directory: Directory, ray_address: RayAddress = None, json: Json = False
     from ripplevec.durability.maintenance import truncate_state
 
     with _lock_directory(directory):
-        result = truncate_state(directory, lambda metadata: _choose_factory(metadata, ray_address))
+        result = truncate_state(directory, lambda metadata: choose_factory(metadata, ray_address))
     if json:
         return print_json({"last": result.last, "lost": result.lost, "notes": result.notes})
     typer.echo(f"{directory}: discarded {result.lost:,} batches; the last one is batch {result.last:,}")
 
 
-def _choose_factory(metadata: Mapping[str, Any], ray_address: str | None) -> ModelFactory:
+def choose_factory(metadata: Mapping[str, Any], ray_address: str | None) -> ModelFactory:
     """Return the factory of a directory's model: in this process, or on shards."""
     from ripplevec.durability.session_model import SessionModel
 

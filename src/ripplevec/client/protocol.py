@@ -21,6 +21,7 @@ from ripplevec.util.retry_policy import RetryPolicy
 
 Vector: TypeAlias = NDArray[np.float32]
 Weights: TypeAlias = Sequence[float] | None
+Newcomers: TypeAlias = Mapping[Id, IdsLike]
 
 Receipt: TypeAlias = dict[str, Any]
 """Response to a write: sequence number of the batch and its counts."""
@@ -156,6 +157,11 @@ def _list_ids(values: IdsLike, name: str = "ids") -> list[Id]:
     return ids_to_list(id_column(values, name))
 
 
+def _list_newcomers(newcomers: Newcomers | None) -> list[tuple[Id, list[Id]]]:
+    """Convert newcomers to a list for JSON, whose keys cannot be integers."""
+    return [(vertex, _list_ids(neighbors, "newcomers")) for vertex, neighbors in (newcomers or {}).items()]
+
+
 def add_edges(edges: EdgeListLike, key: str | None) -> Call[Receipt]:
     """Return the request that adds edges, given in any form that `Embedder.fit` accepts."""
     batch = Batch.from_any(edges)
@@ -204,6 +210,32 @@ def preview(neighbors: IdsLike, weights: Weights) -> Call[Vector]:
     """Return the request for the vector that a new vertex with these neighbors would receive."""
     body = {"neighbors": _list_ids(neighbors, "neighbors"), "weights": None if weights is None else [*weights]}
     return Call("POST", "/v1/preview", body, parse=parse_vector)
+
+
+def score(pairs: EdgeListLike, newcomers: Newcomers | None) -> Call[Vector]:
+    """Return the request for the scores of candidate edges."""
+    batch = Batch.from_any(pairs)
+    body = {
+        "pairs": list(zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True)),
+        "newcomers": _list_newcomers(newcomers),
+    }
+    return Call("POST", "/v1/score", body, parse=lambda answer: np.array(answer["scores"], np.float32))
+
+
+def recommend(
+    vertex: Id | Sequence[Id], k: int, among: IdsLike | None, exclude: str | None, newcomers: Newcomers | None
+) -> Call[list[Any]]:
+    """Return the request for the most expected new edges of a vertex, or of each of several vertices."""
+    single = isinstance(vertex, int | str)
+    body = {
+        "vertices": [vertex] if single else _list_ids(vertex, "vertices"),  # type: ignore[arg-type]
+        "k": k,
+        "among": None if among is None else _list_ids(among, "among"),
+        "exclude": exclude,
+        "newcomers": _list_newcomers(newcomers),
+    }
+    parse = (lambda answer: parse_recommended(answer)[0]) if single else parse_recommended
+    return Call("POST", "/v1/recommend", body, parse=parse)
 
 
 def put_labels(labels: Mapping[Id, str | None]) -> Call[int]:
@@ -257,6 +289,11 @@ def parse_vectors(body: Mapping[str, Any]) -> Vector:
 def parse_nearest(body: Mapping[str, Any]) -> list[tuple[Id, float]]:
     """Return the vertices in a response body with their cosines."""
     return [(name, cosine) for name, cosine in body["nearest"]]
+
+
+def parse_recommended(body: Mapping[str, Any]) -> list[list[tuple[Id, float]]]:
+    """Return, for each vertex of the request, the recommended vertices with their scores."""
+    return [[(name, score) for name, score in pairs] for pairs in body["recommended"]]
 
 
 def parse_vector(body: Mapping[str, Any]) -> Vector:

@@ -13,7 +13,7 @@ from tenacity import Retrying
 
 from ripplevec.batch import NO_NEIGHBORS, EdgeListLike, Id, IdsLike, resolve_neighbors
 from ripplevec.client import protocol
-from ripplevec.client.protocol import BatchChanges, Call, T, Vector, Weights
+from ripplevec.client.protocol import BatchChanges, Call, Newcomers, T, Vector, Weights
 from ripplevec.errors import UnknownVertexError
 from ripplevec.vector_reads import cosine
 
@@ -337,6 +337,64 @@ class Client:
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
         return self._send(protocol.preview(neighbors, weights))
+
+    def score(self, pairs: EdgeListLike, *, newcomers: Newcomers | None = None) -> Vector:
+        """Return how expected each candidate edge is: the cosine of its two vectors.
+
+        Parameters
+        ----------
+        pairs : edge list
+            Pairs of vertices, in any form that `Embedder.fit` accepts.
+        newcomers : mapping of id to neighbors, optional
+            Vertices that are not in the model, each with its neighbors.
+
+        Returns
+        -------
+        ndarray
+            One score per pair, from −1 to 1.
+
+        Raises
+        ------
+        NotFoundError
+            If a vertex is unknown.
+        """
+        return self._send(protocol.score(pairs, newcomers))
+
+    def recommend(
+        self,
+        vertex: Id | Sequence[Id],
+        k: int = 10,
+        *,
+        among: IdsLike | None = None,
+        exclude: str | None = "neighbors",
+        newcomers: Newcomers | None = None,
+    ) -> list[Any]:
+        """Return the most expected new edges of a vertex, or of each of several vertices.
+
+        Parameters
+        ----------
+        vertex : int, str or list of int or str
+            A vertex, or a list of vertices.
+        k : int, default 10
+            Number of recommended vertices.
+        among : sequence of int or str, optional
+            Candidates; by default all vertices.
+        exclude : "neighbors" or None, default "neighbors"
+            Whether vertices that already have an edge with the vertex are left out.
+        newcomers : mapping of id to neighbors, optional
+            Vertices that are not in the model, each with its neighbors.
+
+        Returns
+        -------
+        list of (id, score)
+            At most `k` pairs, best first; for a list of vertices, one such list per vertex.
+
+        Raises
+        ------
+        NotFoundError
+            If a vertex is unknown.
+        """
+        return self._send(protocol.recommend(vertex, k, among, exclude, newcomers))
 
     def put_labels(self, labels: Mapping[Id, str | None]) -> int:
         """Set the labels of vertices, for the live map.

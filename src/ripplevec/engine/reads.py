@@ -25,6 +25,8 @@ from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.searcher import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
 from ripplevec.temporal.edge_aging import EdgeAging, select_digest_arrays
+from ripplevec.util.numba_intrinsics import widen_half
+from ripplevec.views._kernels import scale_to_unit
 
 Search = Callable[[SearchTarget, Query, int], SearchResults]
 """A search function; it comes from `Searcher.open_search`."""
@@ -192,6 +194,13 @@ class EngineReads(EngineCounters):
     def get_vector(self, row: int) -> NDArray[np.float32]:
         """Return the vector of one row as users see it."""
         return self.get_vectors(np.array([row]))[0]
+
+    def unit_vectors(self, rows: RowArray) -> NDArray[np.float32]:
+        """Return the vectors of rows, scaled to length one and not rotated: their dot products are the cosines."""
+        stored = widen_half(self.read_rows(rows, "vectors"))
+        units = np.empty(stored.shape, np.float32)
+        scale_to_unit(stored, self.rule.scaling, units)
+        return units
 
     def preview(self, rows: RowArray, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the vector of a new vertex with edges to these rows; a row may occur more than once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,14 @@ def preview_vector(model: Embedder, neighbors: Sequence[Id], weights: Any) -> tu
     """Return the sequence number, and the vector that a new vertex with these neighbors would get."""
     with model.lock.reading():
         return model.engine.sequence, model.preview(neighbors, weights)
+
+
+def score_pairs(
+    model: Embedder, pairs: Sequence[tuple[Id, Id]], newcomers: Mapping[Id, Sequence[Id]]
+) -> tuple[int, NDArray[np.float32]]:
+    """Return the sequence number, and the scores of candidate edges."""
+    with model.lock.reading():
+        return model.engine.sequence, model.score(pairs, newcomers=newcomers)
 
 
 def read_model_stats(model: Embedder) -> dict[str, Any]:

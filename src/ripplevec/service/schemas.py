@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AliasChoices,
@@ -72,6 +72,29 @@ class PreviewRequest(_RequestModel):
     weights: list[Weight] | None = None
 
 
+Newcomers = Annotated[
+    list[tuple[VertexId, list[VertexId]]],
+    Field(description="vertices that are not in the model, each with its neighbors", max_length=10_000),
+]
+
+
+class ScoreRequest(_RequestModel):
+    """Pairs of vertices to be scored as candidate edges."""
+
+    pairs: list[tuple[VertexId, VertexId]]
+    newcomers: Newcomers = []
+
+
+class RecommendRequest(_RequestModel):
+    """Vertices for which new edges are requested, and the candidates; all vertices by default."""
+
+    vertices: list[VertexId]
+    k: Annotated[Integer, Field(ge=1, json_schema_extra=K_RANGE)] = 10
+    among: list[VertexId] | None = None
+    exclude: Literal["neighbors"] | None = "neighbors"
+    newcomers: Newcomers = []
+
+
 class LabelsRequest(_RequestModel):
     """Labels of vertices; null removes a label."""
 
@@ -136,6 +159,20 @@ class Neighbors(BaseModel):
 
     sequence: int
     nearest: list[Annotated[tuple[int | str, float], WithJsonSchema(_NEAREST_ITEM)]]
+
+
+class LinkScores(BaseModel):
+    """The scores of pairs, in the order of the request."""
+
+    sequence: int
+    scores: list[float]
+
+
+class Recommendations(BaseModel):
+    """For each requested vertex, the recommended vertices with their scores, highest first."""
+
+    sequence: int
+    recommended: list[list[Annotated[tuple[int | str, float], WithJsonSchema(_NEAREST_ITEM)]]]
 
 
 class Previewed(BaseModel):

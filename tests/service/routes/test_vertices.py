@@ -72,6 +72,49 @@ def test_preview_adds_nothing(service: Any) -> None:
     assert service.digest() == before
 
 
+def test_score_and_recommend_agree_with_the_model(service: Any) -> None:
+    model = service.runtime.model
+    pairs, newcomers = [["r0", "r3"], ["new", "r1"]], {"new": ["r5", "r6"]}
+    body = {"pairs": pairs, "newcomers": list(newcomers.items())}
+    answer = service.http.post("/v1/score", json=body).json()
+    assert np.array_equal(np.array(answer["scores"], np.float32), model.score(pairs, newcomers=newcomers))
+    assert answer["sequence"] == model.sequence
+    body = {"vertices": ["r0", "new"], "k": 3, "among": ["r3", "r4", "r9"], "newcomers": list(newcomers.items())}
+    answer = service.http.post("/v1/recommend", json=body).json()
+    expected = model.recommend(["r0", "new"], 3, among=["r3", "r4", "r9"], newcomers=newcomers)
+    assert [[tuple(pair) for pair in found] for found in answer["recommended"]] == expected
+    assert answer["sequence"] == model.sequence
+
+
+def test_recommend_with_exclude_null_includes_neighbors(service: Any) -> None:
+    answers = [
+        service.http.post("/v1/recommend", json={"vertices": ["r0"], "k": 4, "exclude": exclude}).json()
+        for exclude in ("neighbors", None)
+    ]
+    neighbors = {name for name, _ in service.runtime.model.neighbors("r0")}
+    kept = [neighbors & {name for name, _ in answer["recommended"][0]} for answer in answers]
+    assert not kept[0]
+    assert kept[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/v1/score", {"pairs": [["r0", "unknown"]]}, 404),
+        ("/v1/score", {"pairs": [["r0"]]}, 422),
+        ("/v1/score", {"pairs": [["new", "r0"]], "newcomers": [["r1", ["r0"]]]}, 422),
+        ("/v1/score", {"pairs": [["r0", "r1"]] * 10_001}, 413),
+        ("/v1/recommend", {"vertices": ["unknown"]}, 404),
+        ("/v1/recommend", {"vertices": ["r0"], "exclude": "itself"}, 422),
+        ("/v1/recommend", {"vertices": ["r0"], "k": 1_001}, 422),
+        ("/v1/recommend", {"vertices": ["r0"] * 11, "k": 1_000}, 413),
+        ("/v1/recommend", {"vertices": ["r0"], "among": ["r1"] * 10_001}, 413),
+    ],
+)
+def test_link_reads_that_cannot_be_answered_are_rejected(service: Any, path: str, body: Any, status: int) -> None:
+    assert service.http.post(path, json=body).status_code == status
+
+
 def test_preview_with_british_spelling_is_accepted(service: Any) -> None:
     answers = [service.http.post("/v1/preview", json={key: ["r0", "r1"]}) for key in ("neighbors", "neighbours")]
     assert [answer.status_code for answer in answers] == [200, 200]

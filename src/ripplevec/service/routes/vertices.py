@@ -1,4 +1,4 @@
-"""Endpoints for reads (vertices, vectors, nearest vertices, previews) and for vertex labels."""
+"""Endpoints for reads (vertices, vectors, nearest vertices, previews, candidate edges) and for vertex labels."""
 
 from __future__ import annotations
 
@@ -75,12 +75,10 @@ VERTEX_ROUTE = router.routes[-1]
 async def vectors(request: Request) -> Response:
     """Return the vectors of many vertices as JSON, or as an Arrow stream if `Accept` requests one."""
     runtime: Runtime = request.app.state.runtime
-    limit = runtime.settings.limits.ids
     runtime.response_budget.check_capacity()
     async with runtime.read_bodies.read(request) as (_, data):
         ids = parse_body(schemas.VectorsRequest, data).ids
-        if len(ids) > limit:
-            raise RejectedRequest(413, f"expected at most {limit:,} ids in one request, got {len(ids):,}")
+        _check_length(runtime, "ids", len(ids))
         encode = _encode_arrow if request.headers.get("accept") == ARROW else _encode_json
         response = await runtime.run_read(
             lambda: encode(ids, *model_reads.read_vectors(runtime.model, ids)), receive=request.receive
@@ -138,6 +136,49 @@ async def preview(request: Request) -> Response:
     return json_response({"sequence": sequence, "vector": vector.tolist()})
 
 
+@router.post(
+    "/score",
+    response_model=schemas.LinkScores,
+    responses=_ERRORS,
+    openapi_extra=schemas.describe_json_body(schemas.ScoreRequest),
+)
+async def score(request: Request) -> Response:
+    """Return how expected each candidate edge is: the cosine of its two vectors."""
+    runtime: Runtime = request.app.state.runtime
+    async with runtime.read_bodies.read(request) as (_, data):
+        body = parse_body(schemas.ScoreRequest, data)
+        _check_length(runtime, "pairs", len(body.pairs))
+        read = partial(model_reads.score_pairs, runtime.model, body.pairs, dict(body.newcomers))
+        sequence, scores = await runtime.run_read(read, receive=request.receive)
+    return json_response({"sequence": sequence, "scores": scores.tolist()})
+
+
+@router.post(
+    "/recommend",
+    response_model=schemas.Recommendations,
+    responses=_ERRORS,
+    openapi_extra=schemas.describe_json_body(schemas.RecommendRequest),
+)
+async def recommend(request: Request) -> Response:
+    """Return the most expected new edges of vertices, highest score first."""
+    runtime: Runtime = request.app.state.runtime
+    async with runtime.read_bodies.read(request) as (_, data):
+        body = parse_body(schemas.RecommendRequest, data)
+        _check_k(runtime, body.k)
+        _check_length(runtime, "vertices times k", len(body.vertices) * body.k)
+        _check_length(runtime, "candidates", len(body.among or []))
+        read = partial(
+            runtime.model.recommend_with_sequence,
+            body.vertices,
+            body.k,
+            among=body.among,
+            exclude=body.exclude,
+            newcomers=dict(body.newcomers),
+        )
+        sequence, recommended = await runtime.run_search(read, receive=request.receive)
+    return json_response({"sequence": sequence, "recommended": recommended})
+
+
 @router.put(
     "/labels",
     responses=_ERRORS,
@@ -156,3 +197,9 @@ def _check_k(runtime: Runtime, k: int) -> None:
     limit = runtime.settings.limits.neighbors
     if k > limit:
         raise RejectedRequest(422, f"k: expected at most {limit:,}, got {k:,}")
+
+
+def _check_length(runtime: Runtime, name: str, length: int) -> None:
+    limit = runtime.settings.limits.ids
+    if length > limit:
+        raise RejectedRequest(413, f"expected at most {limit:,} {name} in one request, got {length:,}")

@@ -1,0 +1,1 @@
+"""Probabilities of candidate edges, learned from the stream itself."""

@@ -1,0 +1,497 @@
+"""The `LinkScorer`: the probability of an edge, learned online from the vectors of a model and the history of edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.batch import Batch, EdgeListLike, Id, IdColumn, IdsLike, Op, id_column, ids_to_list, select_rows
+from ripplevec.changes import Changes
+from ripplevec.embedder import Embedder
+from ripplevec.engine.engine import Engine
+from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
+from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.graph.graph import strip_prefix
+from ripplevec.graph.id_table import IdTable
+from ripplevec.influence._kernels import draw_key
+from ripplevec.link_scoring import _kernels as kernels
+from ripplevec.link_scoring._kernels import FEATURES, RECENT, WIDTH, Candidates, History, Regression
+from ripplevec.parameters import Parameters
+from ripplevec.util.checked_directory import RESTORE_HINT, read_arrays, write_arrays
+from ripplevec.util.growable_array import GrowableArray, next_capacity
+from ripplevec.util.locks import ReadWriteLock
+
+Rows = NDArray[np.int64]
+CandidatesLike: TypeAlias = IdsLike | NDArray[Any]
+
+SAVED_KIND = "link scorer"
+"""Kind of the directories that `LinkScorer.save` writes."""
+
+_HISTORY_COLUMNS: dict[str, tuple[Any, tuple[int, ...], int]] = {  # type, shape per vertex, initial value
+    "partner": (np.int64, (2, RECENT), -1),
+    "repeats": (np.float32, (2, RECENT), 0),
+    "tick": (np.int64, (2, RECENT), 0),
+    "events": (np.float32, (2,), 0),
+}
+
+
+class Prediction(NamedTuple):
+    """The result of `LinkScorer.partial_fit`.
+
+    Attributes
+    ----------
+    changes : Changes
+        The vertices whose vectors moved.
+    scores : float64 array
+        For each added edge, in order, the score that it had just before it was observed.
+    candidate_scores : float64 array of shape (edges, candidates)
+        The scores of the given candidates at the same time.
+    """
+
+    changes: Changes
+    scores: NDArray[np.float64]
+    candidate_scores: NDArray[np.float64]
+
+
+class LinkScorer:
+    """Probabilities of edges in a stream, learned online while a model follows the stream.
+
+    The score of a pair is the probability that the next event of its source goes to its target. It is a logistic
+    function of a few features: the cosine of the two vectors, how often and how recently the pair has occurred, how
+    popular the target is, and their common neighbors. The weights are learned from the stream: every event is a
+    positive example, and other targets are negative ones. A vertex costs about 330 bytes; counters decay, and time is
+    counted in events.
+
+    Parameters
+    ----------
+    model : Embedder
+        The model whose vectors are used, and to which `partial_fit` applies the batches.
+    apply : callable, optional
+        Function that applies a batch to the model and returns its changes; by default `model.partial_fit`. For the
+        model of a session, give `session.apply`.
+    negatives : int, default 8
+        Number of random targets that an event is compared with.
+    seed : int, default 0
+        Seed of their selection. The same seed and batches give the same bits.
+
+    Examples
+    --------
+    >>> from ripplevec import Embedder, LinkScorer
+    >>> scorer = LinkScorer(Embedder(dim=4))
+    >>> for day in range(20):
+    ...     _ = scorer.partial_fit([("ann", "tea"), ("bob", "milk"), ("eve", "tea"), ("joe", "milk")])
+    >>> tea, milk = scorer.score([("ann", "tea"), ("ann", "milk")])
+    >>> bool(tea > milk)
+    True
+    """
+
+    def __init__(
+        self,
+        model: Embedder,
+        *,
+        apply: Callable[[Batch], Changes] | None = None,
+        negatives: int = 8,
+        seed: int = 0,
+    ) -> None:
+        for name, value, least in (("negatives", negatives, 1), ("seed", seed, 0)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InvalidValueError.of(name, f"a whole number ≥ {least}", value)
+        self.model, self.negatives, self.seed = model, negatives, seed
+        self._apply = model.partial_fit if apply is None else apply
+        self._lock = ReadWriteLock()
+        self._ids, self._events = IdTable(), 0
+        self._columns = {
+            name: GrowableArray(dtype, shape, fill=fill) for name, (dtype, shape, fill) in _HISTORY_COLUMNS.items()
+        }
+        self._targets = np.empty(0, np.int64)  # rows of all targets so far, in order of their first event
+        self._regression = Regression(np.zeros(WIDTH), np.eye(WIDTH))
+
+    # ------------------------------------------------------------------ following the stream
+
+    def partial_fit(
+        self, edges: EdgeListLike, *, learn: bool = True, candidates: CandidatesLike | None = None
+    ) -> Prediction:
+        """Apply a batch to the model; score its edges one after the other, and learn from each.
+
+        An edge is scored with the history up to the edge before it, and with the vectors before the batch.
+
+        Parameters
+        ----------
+        edges : edge list
+            Edges in any form that `Embedder.partial_fit` accepts, or a `Batch`. Only added edges are scored.
+        learn : bool, default True
+            Whether the weights are updated. The history is updated in any case.
+        candidates : ids, or array of ids of shape (edges, candidates), optional
+            Targets to score with the source of each edge, just before the edge is observed: the same ones for all
+            edges, or one line per edge.
+
+        Returns
+        -------
+        Prediction
+            The changes of the model, and the scores.
+
+        Raises
+        ------
+        RipplevecError
+            If the batch or the candidates cannot be used. Model and scorer stay as they were.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder, LinkScorer
+        >>> scorer = LinkScorer(Embedder(dim=4))
+        >>> prediction = scorer.partial_fit([("a", "x"), ("b", "x")], candidates=["x", "y"])
+        >>> prediction.scores.shape, prediction.candidate_scores.shape
+        ((2,), (2, 2))
+        """
+        batch = Batch.from_any(edges, directed=self.model.directed)
+        added = batch if batch.op is None else select_rows(batch, np.flatnonzero(batch.op == Op.ADD))
+        shared, own = _candidate_column(candidates, len(added))
+        with self._lock.exclude_writers():
+            src, dst = self._lock.run_exclusively(lambda: self._enter(added))
+            cosines = self._read_cosines(src, dst[:, None])[:, 0]
+            alternatives = self._choose_alternatives(src if learn else src[:0], len(src))
+            scored = self._find_candidates(added.src, shared, own)
+            changes = self._apply(batch)  # may raise: nothing has been learned yet
+            scores = np.empty((len(src), 1 + scored.rows.shape[1]))
+
+            def observe() -> None:
+                kernels.observe_events(
+                    self._history(),
+                    self._regression,
+                    src,
+                    dst,
+                    self._events,
+                    cosines,
+                    alternatives,
+                    len(self._targets) / self.negatives,
+                    scored,
+                    scores,
+                )
+                self._events += len(src)
+                self._add_targets(dst)
+
+            self._lock.run_exclusively(observe)
+        return Prediction(changes, scores[:, 0], scores[:, 1:])
+
+    def _enter(self, batch: Batch) -> tuple[Rows, Rows]:
+        """Return the rows of sources and targets; new vertices get an empty history."""
+        src, dst, _ = self._ids.intern(batch.src, batch.dst)
+        rows, capacity = self._ids.row_count, len(self._columns["events"].array)
+        if rows > capacity:
+            for column in self._columns.values():
+                column.grow(next_capacity(capacity, rows))
+        return src, dst
+
+    def _choose_alternatives(self, src: Rows, events: int) -> Candidates:
+        """Choose the negative examples of events, given their sources; none if there are no sources."""
+        if not len(src):
+            return Candidates(np.empty((events, 0), np.int64), np.empty((events, 0), np.float32))
+        key = draw_key(self.seed, 0, 0)
+        rows = kernels.choose_alternatives(self._history(), self._targets, src, self._events, key, self.negatives)
+        return Candidates(rows, self._read_cosines(src, rows))
+
+    def _find_candidates(self, sources: IdColumn, ids: IdColumn, own: int | None) -> Candidates:
+        """Return the candidates of sources with their cosines: `own` ids for each, or all ids for all."""
+        rows = self._ids.find_rows(ids)
+        if own is not None:
+            rows = rows.reshape(len(sources), own)
+            return Candidates(rows, self._read_cosines(self._ids.find_rows(sources), rows))
+        cosines = self._unit_vectors(sources) @ self._unit_vectors(ids).T
+        return Candidates(np.broadcast_to(rows, cosines.shape), cosines)
+
+    def _add_targets(self, dst: Rows) -> None:
+        """Add new targets to those that negative examples are drawn from."""
+        new = dst[np.sort(np.unique(dst, return_index=True)[1])]
+        is_known = np.zeros(self._ids.row_count, np.bool_)
+        is_known[self._targets] = True
+        self._targets = np.concatenate([self._targets, new[~is_known[new]]])
+
+    # ------------------------------------------------------------------ reading
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The learned weight of each feature."""
+        return dict(zip(FEATURES, self._regression.weights.tolist(), strict=True))
+
+    def score(self, pairs: EdgeListLike) -> NDArray[np.float64]:
+        """Return, for each pair, the probability that the next event of its source goes to its target.
+
+        Parameters
+        ----------
+        pairs : edge list
+            Pairs (source, target), in any form that `Embedder.fit` accepts. Unknown vertices are allowed: they have
+            neither a vector nor a history.
+
+        Returns
+        -------
+        float64 array
+            One probability per pair.
+
+        Raises
+        ------
+        InvalidValueError
+            If a value cannot be used.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder, LinkScorer
+        >>> scorer = LinkScorer(Embedder(dim=4))
+        >>> _ = scorer.partial_fit([("a", "x"), ("b", "x")])
+        >>> scorer.score([("a", "x"), ("a", "unknown")]).shape
+        (2,)
+        """
+        batch = Batch.from_any(pairs)
+        with self._lock.reading():
+            units = [self._unit_vectors(column) for column in (batch.src, batch.dst)]
+            cosines = np.einsum("ij,ij->i", *units)[:, None]
+            return self._score(self._ids.find_rows(batch.src), self._ids.find_rows(batch.dst)[:, None], cosines)[:, 0]
+
+    def score_candidates(self, sources: IdsLike, candidates: CandidatesLike) -> NDArray[np.float64]:
+        """Return the scores of many candidates of each source.
+
+        Parameters
+        ----------
+        sources : list, array, series or Arrow array of int or str
+            The sources.
+        candidates : ids, or array of ids of shape (sources, candidates)
+            The targets: the same ones for all sources, or one line per source.
+
+        Returns
+        -------
+        float64 array of shape (sources, candidates)
+            The probabilities that `score` returns for the pairs.
+
+        Raises
+        ------
+        InvalidValueError
+            If a value cannot be used.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder, LinkScorer
+        >>> scorer = LinkScorer(Embedder(dim=4))
+        >>> _ = scorer.partial_fit([("a", "x"), ("b", "y")])
+        >>> scorer.score_candidates(["a", "b"], ["x", "y", "z"]).shape
+        (2, 3)
+        """
+        column = id_column(sources, "sources")
+        shared, own = _candidate_column(candidates, len(column))
+        with self._lock.reading():
+            found = self._find_candidates(column, shared, own)
+            return self._score(self._ids.find_rows(column), *found)
+
+    def surprise(self, pairs: EdgeListLike) -> NDArray[np.float64]:
+        """Return how surprising each edge would be: −log of its score, in nats.
+
+        Parameters
+        ----------
+        pairs : edge list
+            Pairs (source, target), as in `score`.
+
+        Returns
+        -------
+        float64 array
+            One number ≥ 0 per pair.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder, LinkScorer
+        >>> scorer = LinkScorer(Embedder(dim=4))
+        >>> _ = scorer.partial_fit([("a", "x"), ("b", "x")])
+        >>> bool(scorer.surprise([("a", "x")])[0] > 0)
+        True
+        """
+        return -np.log(np.maximum(self.score(pairs), np.finfo(np.float64).tiny))
+
+    def recommend(
+        self,
+        vertex: Id,
+        k: int = 10,
+        *,
+        among: IdsLike | None = None,
+        exclude: Literal["neighbors"] | None = None,
+    ) -> list[tuple[Id, float]]:
+        """Return the most probable targets of the next event of a vertex.
+
+        Parameters
+        ----------
+        vertex : int or str
+            The source; it may be unknown.
+        k : int, default 10
+            Number of targets.
+        among : list, array, series or Arrow array of int or str, optional
+            Candidates. By default all targets of events so far.
+        exclude : "neighbors" or None, default None
+            Whether vertices that already have an edge with the vertex are left out.
+
+        Returns
+        -------
+        list of (id, probability) pairs
+            At most `k` candidates, the most probable first.
+
+        Raises
+        ------
+        InvalidValueError
+            If a value cannot be used.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder, LinkScorer
+        >>> scorer = LinkScorer(Embedder(dim=4))
+        >>> _ = scorer.partial_fit([("a", "x"), ("a", "x"), ("b", "y")])
+        >>> [target for target, _ in scorer.recommend("a", 1)]
+        ['x']
+        """
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise InvalidValueError.of("k", "a whole number ≥ 1", k)
+        if exclude not in ("neighbors", None):
+            raise InvalidValueError.of("exclude", '"neighbors" or None', exclude)
+        excluded = {name for name, _ in self.model.neighbors(vertex)} if exclude and vertex in self.model else set()
+        with self._lock.reading():
+            ids = self._ids.to_column(self._targets) if among is None else id_column(among, "among")
+            scores = self.score_candidates([vertex], ids)[0]
+        names = ids_to_list(ids)
+        kept = [i for i in np.argsort(-scores, kind="stable").tolist() if names[i] not in excluded | {vertex}]
+        return [(names[i], float(scores[i])) for i in kept[:k]]
+
+    def _score(self, src: Rows, dst: Rows, cosines: NDArray[np.float32]) -> NDArray[np.float64]:
+        scores = np.empty(dst.shape)
+        kernels.score_rows(self._history(), self._regression.weights, src, dst, self._events, cosines, scores)
+        return scores
+
+    def _history(self) -> History:
+        return History(**{name: column.array for name, column in self._columns.items()})
+
+    def _unit_vectors(self, ids: IdColumn) -> NDArray[np.float32]:
+        """Return the vectors of vertices, scaled to length one; zero for vertices without a vector."""
+        units = np.zeros((len(ids), self.model.dim), np.float32)
+        with self.model.lock.reading():
+            engine = self.model.engine
+            rows = engine.find_rows(ids)
+            known = np.flatnonzero(rows >= 0)
+            units[known] = engine.unit_vectors(rows[known])
+        return units
+
+    def _read_cosines(self, src: Rows, dst: Rows) -> NDArray[np.float32]:
+        """Return the cosines of rows of the history: of each source with each of its candidates."""
+        used, position = np.unique(np.concatenate([src, dst.ravel(), [-1]]), return_inverse=True)
+        units = self._unit_vectors(self._ids.to_column(used[1:]))
+        position -= 1  # of the vertex in `units`
+        cosines = np.empty(dst.shape, np.float32)
+        kernels.fill_cosines(units, position[: len(src)], position[len(src) : -1].reshape(dst.shape), cosines)
+        return cosines
+
+    # ------------------------------------------------------------------ saving and loading
+
+    def save(self, directory: str | PathLike[str]) -> None:
+        """Write the scorer and its model to a directory, together and atomically.
+
+        Parameters
+        ----------
+        directory : path
+            The directory; created if it does not exist. A saved scorer that is already there is replaced.
+
+        Raises
+        ------
+        FormatError
+            If the directory contains anything else than a saved scorer.
+        InvalidValueError
+            If the model is on shards.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ripplevec import Embedder, LinkScorer
+        >>> scorer = LinkScorer(Embedder(dim=4))
+        >>> _ = scorer.partial_fit([("a", "x"), ("b", "x")])
+        >>> with tempfile.TemporaryDirectory() as parent:
+        ...     scorer.save(f"{parent}/scorer")
+        ...     bool((LinkScorer.load(f"{parent}/scorer").score([("a", "x")]) == scorer.score([("a", "x")])).all())
+        True
+        """
+        if not isinstance(self.model.engine, Engine):
+            raise InvalidValueError.of("model", "an Embedder on one machine", type(self.model).__name__)
+        with self._lock.exclude_writers():
+            saved = self.model.__getstate__()
+            rows = self._ids.row_count
+            arrays = {f"model_{name}": array for name, array in saved["arrays"].items()}
+            arrays |= {f"ids_{name}": array for name, array in self._ids.state().items()}
+            arrays |= {f"history_{name}": column.array[:rows].copy() for name, column in self._columns.items()}
+            arrays |= {
+                "targets": self._targets.copy(),
+                **{f"regression_{name}": array.copy() for name, array in self._regression._asdict().items()},
+            }
+            meta = {
+                "parameters": saved["parameters"],
+                "negatives": self.negatives,
+                "seed": self.seed,
+                "events": self._events,
+            }
+        write_arrays(directory, arrays, meta, kind=SAVED_KIND)
+
+    @classmethod
+    def load(cls, directory: str | PathLike[str]) -> LinkScorer:
+        """Load a scorer and its model. They continue exactly as the saved ones would have.
+
+        Parameters
+        ----------
+        directory : path
+            A directory that `save` wrote.
+
+        Returns
+        -------
+        LinkScorer
+            The scorer; its model is an `Embedder`.
+
+        Raises
+        ------
+        FormatError
+            If the directory does not contain a saved scorer, or the scorer is damaged.
+        """
+        arrays, meta = read_arrays(directory, kind=SAVED_KIND)
+        try:
+            state = strip_prefix("model_", arrays)
+            check_dim(meta["parameters"], state)
+            model = Embedder(**Parameters.from_json(meta["parameters"]))
+            model.engine.restore(state)
+            scorer = cls(model, negatives=meta["negatives"], seed=meta["seed"])
+            scorer._restore(arrays, meta["events"])
+        except MALFORMED_STATE_ERRORS as error:
+            raise FormatError(f"{directory}: not a saved scorer of this version ({error}). {RESTORE_HINT}") from error
+        return scorer
+
+    def _restore(self, arrays: dict[str, NDArray[Any]], events: int) -> None:
+        """Replace the state by saved arrays, after checking everything that the kernels use as an index."""
+        self._ids, self._events = IdTable.from_state(strip_prefix("ids_", arrays)), events
+        rows = self._ids.row_count
+        for name, column in self._columns.items():
+            saved = arrays[f"history_{name}"]
+            _check_column(name, saved, column.grow(rows))
+            column.array[:] = saved
+        for name, part in self._regression._asdict().items():
+            _check_column(name, arrays[f"regression_{name}"], part)
+            part[:] = arrays[f"regression_{name}"]
+        self._targets = arrays["targets"]
+        for indices, least in ((self._columns["partner"].array, -1), (self._targets, 0)):
+            if indices.size and (indices.dtype != np.int64 or indices.min() < least or indices.max() >= rows):
+                raise InvalidValueError.of("rows", f"{least} to {rows - 1}", f"{indices.min()} to {indices.max()}")
+
+
+def _candidate_column(candidates: CandidatesLike | None, sources: int) -> tuple[IdColumn, int | None]:
+    """Return the ids of candidates as one column, and their number per source; None if all sources share them."""
+    if candidates is None:
+        return np.empty(0, np.int64), None
+    if isinstance(candidates, np.ndarray) and candidates.ndim == 2:
+        if len(candidates) != sources:
+            raise InvalidValueError.of("candidates", f"{sources:,} lines, one per source", f"{len(candidates):,}")
+        return id_column(candidates.ravel(), "candidates"), candidates.shape[1]
+    return id_column(candidates, "candidates"), None
+
+
+def _check_column(name: str, saved: NDArray[Any], expected: NDArray[Any]) -> None:
+    if saved.shape != expected.shape or saved.dtype != expected.dtype:
+        raise InvalidValueError.of(name, f"{expected.dtype} of shape {expected.shape}", f"{saved.dtype}, {saved.shape}")
