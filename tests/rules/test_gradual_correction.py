@@ -50,7 +50,6 @@ def slow_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradual_correction, "MIN_CREDIT", 0)
     monkeypatch.setitem(gradual_correction.COST, "probe", 1.0)
     monkeypatch.setattr(gradual_correction, "REPEAT_RATIO", 2.0)  # every filter counts as too weak
-    monkeypatch.setattr(GradualCorrection, "_solve_cost", lambda _: 600.0)
     catch_up = GradualCorrection._catch_up
     monkeypatch.setattr(GradualCorrection, "_catch_up", lambda self, store, _: 30 * catch_up(self, store, 1.0))
 

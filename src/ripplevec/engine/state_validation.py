@@ -333,7 +333,7 @@ def _check_correction(saved: Arrays, rule: Rule, rows: int, next_arrival: int, s
         _check_coordinates(version, rule.dim)
     views = rule.coordinates_from_state(versions[1]).views
     _reject_if(step >= max(view.degree for view in views), "correction: its filter has too many steps")
-    numbers = ("waited", "sampled_active", "pace", "credit", "paid_growth")
+    numbers = ("waited", "sampled_active", "pace", "credit", "paid_growth", "solve_cost")
     arrays = dict.fromkeys(numbers, (np.float64, ())) | describe_saved_arrays(stage, rows, rule.dim, len(views))
     if stage in ("transform", "align", "catch_up", "announce"):
         arrays["block_rows"] = rule.precision, (rows, rule.dim)

@@ -53,6 +53,7 @@ from ripplevec.views.spectral import MAX_ANCHOR_PASSES, MIN_CUTOFF, OTHER_VIEW_P
 CHUNK_ROWS = 1_024  # rows whose sums are added up separately, so that several threads can work on large batches
 SAMPLED_ROWS = 65_536  # rows from which k×k matrices are computed at least; of a larger graph, every so many slices
 PROBED_ROWS = 8_192  # rows from which the eigenvalues of the columns are estimated, about
+SOLVE_SHARE = 0.2  # of the cost of all rows: what is paid while another thread solves a k×k problem, so that none waits
 MIN_CREDIT = 4 * SLICE_ROWS  # credit that is spent at once: a call for fewer rows would cost more than the rows
 MAX_FRESH_PASSES = 12  # filters of a correction that starts from noise or from the columns of other views
 FRESH_TOLERANCE = 1e-3  # relative change of each view's eigenvalue sum at which such a correction has converged
@@ -60,13 +61,13 @@ FRESH_TOLERANCE = 1e-3  # relative change of each view's eigenvalue sum at which
 STAGES = ("copy", "probe", "filter", "project", "solve", "rotate", "transform", "align", "catch_up", "announce")
 COST = {
     "copy": 0.5,
-    "probe": 0.1,
+    "probe": 0.2,
     "filter": 1.0,
-    "project": 2.5,
-    "rotate": 1.0,
-    "transform": 1.5,
-    "catch_up": 1.0,
-    "announce": 1.0,
+    "project": 4.0,
+    "rotate": 3.0,
+    "transform": 3.0,
+    "catch_up": 2.0,
+    "announce": 2.0,
 }
 """Cost of one row in each stage, relative to one row of the filter."""
 
@@ -81,7 +82,7 @@ _BLOCKS = {
 _NUMBERS = {
     "seed": int, "since": int, "fresh": bool, "swapped": bool, "stage": int, "cursor": int, "passes": int,
     "waited": float, "sampled_active": float, "pace": float, "credit": float,
-    "paid_growth": float,
+    "paid_growth": float, "solve_cost": float,
 }  # fmt: skip
 _ARRAYS = (
     "columns", "ritz", "previous_sums", "column_mu", "lowest", "tau", "shifts", "center", "transform", "block_totals",
@@ -129,7 +130,7 @@ class GradualCorrection:
         self.previous_sums = np.zeros(views)  # of the Ritz values of each view after the last filter
         self.unplaced = [np.empty((0, 2), np.int64)]  # rows with edges but no vector so far, and arrival numbers
         self.swapped = False  # whether the new rows have replaced the old ones
-        self.pace = self.credit = self.paid_growth = 0.0
+        self.pace = self.credit = self.paid_growth = self.solve_cost = 0.0
         self.waited = 0.0  # cost of the solve in progress that is already paid
         self._solution: Future[Any] | None = None
         self._states = KernelStateCache()
@@ -152,7 +153,9 @@ class GradualCorrection:
         """Spread the cost over this growth of the graph; growth beyond `since_growth` earns credit."""
         per_row = sum(cost for stage, cost in COST.items() if stage not in ("filter", "rotate"))
         rows_on_average = rows * (1 + spread / 2)  # the graph grows in the meantime
-        self.pace = (rows_on_average * (per_row + self.filter.degree) + 2 * self._solve_cost()) / spread
+        cost = rows_on_average * (per_row + self.filter.degree)
+        self.solve_cost = SOLVE_SHARE * cost
+        self.pace = (cost + 2 * self.solve_cost) / spread
         self.credit, self.paid_growth = 0.0, since_growth
 
     def earn_credit(self, growth: float) -> float:
@@ -374,19 +377,16 @@ class GradualCorrection:
     def _wait_for_solution(self, store: VectorStore, credit: float) -> float:
         """Pay for a solve on another thread; take its result over once it is paid. Return the credit that is left."""
         self.waited += credit
-        if self.waited < self._solve_cost():
+        if self.waited < self.solve_cost:
             return 0.0
         submit = self._submit_solve if self.stage_name == "solve" else self._submit_alignment
         solution = (self._solution or submit()).result()  # not submitted yet if the model was just loaded
-        credit, self.waited, self._solution = self.waited - self._solve_cost(), 0.0, None
+        credit, self.waited, self._solution = self.waited - self.solve_cost, 0.0, None
         if self.stage_name == "solve":
             self._finish_solve(*solution)
         else:
             self._finish_align(solution)
         return credit
-
-    def _solve_cost(self) -> float:
-        return self.new.dim**3 / 100  # several times as long as the other thread needs
 
     def _finish_solve(
         self, ritz: NDArray[np.float64], transform: NDArray[np.float64], lengths: NDArray[np.float64]
