@@ -608,3 +608,19 @@ def test_huge_weights_that_arrive_during_a_filter_start_it_again(caplog: pytest.
     assert np.isfinite(model.to_numpy()).all()
     assert model.diagnostics()["anchors_refused"] == 0
     model.check()
+
+
+@pytest.mark.usefixtures("slow_corrections")
+def test_correction_after_a_change_of_views_is_saved_and_loaded_at_every_stage(tmp_path: Path) -> None:
+    random, vertices = np.random.default_rng(0), 200
+    edges = [(vertex, int(other)) for vertex in range(1, vertices) for other in random.integers(0, vertex, 3)]
+    model, seen = Embedder(dim=8, threads=1, anchor_growth=0.1).fit(edges), set[tuple[str, int]]()
+    for number in range(600):  # from a sparse graph to a dense one, which has other views
+        pairs = random.integers(0, vertices, (4, 2)).tolist()
+        model.partial_fit([(src, dst) for src, dst in pairs if src != dst] or [(0, 1)])
+        correction = model.engine.correction
+        if correction is not None and correction.fresh and (correction.stage_name, correction.passes) not in seen:
+            seen.add((correction.stage_name, correction.passes))
+            model.save(tmp_path / str(number))
+            assert Embedder.load(tmp_path / str(number)).digest() == model.digest()
+    assert {("project", 0), ("filter", 1), ("rotate", 1)} <= seen

@@ -55,7 +55,7 @@ SAMPLED_ROWS = 65_536  # rows from which k×k matrices are computed at least; of
 PROBED_ROWS = 8_192  # rows from which the eigenvalues of the columns are estimated, about
 SOLVE_SHARE = 0.2  # of the cost of all rows: what is paid while another thread solves a k×k problem, so that none waits
 MIN_CREDIT = 4 * SLICE_ROWS  # credit that is spent at once: a call for fewer rows would cost more than the rows
-MAX_FRESH_PASSES = 12  # filters of a correction that starts from noise or from the columns of other views
+MAX_FRESH_PASSES = 13  # Rayleigh–Ritz steps of a correction from noise or from other views; the first has no filter
 FRESH_TOLERANCE = 1e-3  # relative change of each view's eigenvalue sum at which such a correction has converged
 
 STAGES = ("copy", "probe", "filter", "project", "solve", "rotate", "transform", "align", "catch_up", "announce")
@@ -126,7 +126,7 @@ class GradualCorrection:
         self.transform: NDArray[np.float64] = np.zeros((dim, dim))  # from filtered columns to Ritz vectors, or new rows
         self.products: NDArray[np.float64] = np.zeros((dim, dim))  # sums of the transform stage
         self.sampled_active = 0.0  # rows with edges among those whose products were added up
-        self.passes = -1 if self.fresh else 0  # completed filters; −1 before the first Rayleigh–Ritz step without one
+        self.passes = 0  # completed Rayleigh–Ritz steps; each follows a filter, but for the first of a fresh correction
         self.previous_sums = np.zeros(views)  # of the Ritz values of each view after the last filter
         self.unplaced = [np.empty((0, 2), np.int64)]  # rows with edges but no vector so far, and arrival numbers
         self.swapped = False  # whether the new rows have replaced the old ones
@@ -429,7 +429,7 @@ class GradualCorrection:
         if self.fresh:
             sums = self._sum_each_view(ritz)
             settled = bool((np.abs(sums - self.previous_sums) <= FRESH_TOLERANCE * sums).all())
-            return self.passes >= MAX_FRESH_PASSES or (self.passes >= OTHER_VIEW_PASSES and settled)
+            return self.passes >= MAX_FRESH_PASSES or (self.passes > OTHER_VIEW_PASSES and settled)
         smallest, cutoff = np.array([ritz[part].min(initial=1.0) for part in self.new.parts]), self.filter.cutoff
         strong_enough = (cutoff <= MIN_CUTOFF) | (smallest >= REPEAT_RATIO * cutoff)
         return bool(strong_enough.all()) or self.passes >= MAX_ANCHOR_PASSES
@@ -438,7 +438,7 @@ class GradualCorrection:
         if self.fresh:
             self._refuse()
         _log.info("anchor result unusable, solving from scratch: sequence=%d", self.since)
-        self.fresh, self.passes, self.columns = True, -1, np.full(self.new.dim, -1)
+        self.fresh, self.passes, self.columns = True, 0, np.full(self.new.dim, -1)
         self.ritz = self.column_mu = np.zeros(self.new.dim)
         self._begin_stage("copy")
 
