@@ -91,7 +91,7 @@ class SoakTest:
         self.continued = self.state.exists()
         self.options = ["--dim", str(plan.dim), "--seed", str(plan.seed)]
         if plan.snapshot_every is not None:
-            self.options += ["--set", f"snapshot_every={plan.snapshot_every}"]
+            self.options += ["--snapshot-every", str(plan.snapshot_every)]
         self.service = ServiceProcess(self.state, *self.options)
         self.faults: list[str] = []
         self.kills: list[Kill] = []

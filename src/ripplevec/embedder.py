@@ -1008,7 +1008,7 @@ class Embedder(VectorReads):
         >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
         >>> model.plot({"a": "red team"}).figure.savefig("map.png")  # doctest: +SKIP
         """
-        from ripplevec.integrations.map_plot import draw_map  # matplotlib, imported on demand
+        from ripplevec.map_plot import draw_map  # matplotlib, imported on demand
 
         column, vectors = self._ids_and_vectors()
         return draw_map(vectors, [(labels or {}).get(vertex) for vertex in ids_to_list(column)], ax)

@@ -48,13 +48,14 @@ def test_serve_options_become_settings(served: list[Settings], tmp_path: Path) -
     ]
     options += ["--max-body-mb", "2", "--no-access-log", "--dim", "32", "--set", "on_empty=zero"]
     options += ["--set", "anchor_pace=immediate"]
-    options += ["--dead-letters", "dead.jsonl", "--sink", "lancedb://store"]
+    options += ["--dead-letters", "dead.jsonl", "--sink", "lancedb://store", "--snapshot-every", "500"]
     assert run_and_get_exit_code(*options) == 0
     (settings,) = served
     assert (settings.state, settings.host, settings.port, settings.source) == (tmp_path, "0.0.0.0", 9, "edges.csv")
     assert (settings.max_delay_ms, settings.max_batch, settings.limits.body_bytes) == (2, 50, 2 << 20)
     assert (settings.tokens, settings.hosts) == (Tokens.of([TOKEN]), {"graph.example"})
-    assert settings.parameters == {"dim": 32, "anchor_pace": "immediate", "on_empty": "zero"}
+    expected = {"dim": 32, "anchor_pace": "immediate", "on_empty": "zero", "snapshot_every": 500}
+    assert settings.parameters == expected
     assert not settings.access_log
     assert (settings.dead_letters, settings.sink) == ("dead.jsonl", "lancedb://store")
 

@@ -13,15 +13,3 @@ def test_warmup_sums_the_kernels_of_all_workloads(monkeypatch):
     done = CliRunner().invoke(app, ["warmup", "--json"], catch_exceptions=False)
     assert json.loads(done.stdout)["kernels"] == 7
     assert "7 kernels compiled in " in CliRunner().invoke(app, ["warmup"], catch_exceptions=False).stderr
-
-
-def test_warmup_workloads_run_in_processes(monkeypatch):
-    monkeypatch.setattr(warmup_run, "WORKLOADS", {"integer ids": warmup_run.WORKLOADS["integer ids"]})
-    assert [name for name, _ in warmup_run.run_workloads()] == ["integer ids"]
-
-
-def test_warmup_workload_uses_the_kernels_of_single_arrivals():
-    from ripplevec.rules._arrival_kernel import apply_arrival
-
-    warmup_run.WORKLOADS["text ids"]()
-    assert apply_arrival.signatures

@@ -20,7 +20,7 @@ READS = ["vectors", "nearest", "degree", "get", "similarity", "preview"]
 
 @pytest.fixture
 def session(tmp_path: Path) -> Any:
-    with Session(tmp_path / "state", dim=2, start_size=3, anchor_lag=0) as session:
+    with Session(tmp_path / "state", dim=2, start_size=3) as session:
         session.partial_fit(EDGES)
         yield session
 

@@ -27,6 +27,8 @@ BEYOND_SCHEMAS = {
     "POST /v1/arrivals": (422, "one per neighbor"),
     "POST /v1/edges": (422, "one per neighbor"),
     "POST /v1/preview": (422, "one per row"),
+    "POST /v1/recommend": (422, "not in the model"),
+    "POST /v1/score": (422, "not in the model"),
 }
 """Status and reason of requests that are rejected although they match the schema."""
 

@@ -36,6 +36,8 @@ READS = [
     ("POST", "/v1/vectors", {"ids": ["a"]}),
     ("POST", "/v1/nearest", {"vector": [1.0] * 8}),
     ("POST", "/v1/preview", {"neighbors": []}),
+    ("POST", "/v1/score", {"pairs": [["a", "b"]]}),
+    ("POST", "/v1/recommend", {"vertices": ["a"]}),
     ("GET", "/metrics", None),
     ("GET", "/docs", None),
     ("GET", "/openapi.json", None),

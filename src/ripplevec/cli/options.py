@@ -113,9 +113,8 @@ def collect_parameters(model: dict[str, Any]) -> dict[str, Any]:
     """Return the model parameters that the user gave, as options or with `--set`, which takes precedence."""
     named = {name: value for name, value in model.items() if name != "setting"}
     settings = parse_settings(model["setting"])
-    known = [*describe_parameters(), *(name for name in named if name == "anchor_lag")]
     for name in settings:
-        check_choice("--set", name, known)
+        check_choice("--set", name, list(describe_parameters()))
     return drop_unset(**named) | settings
 
 

@@ -31,6 +31,9 @@ MaxDelay = Annotated[
     float, _service_option("Time that a batch waits for others, to be flushed together.", min=0, max=1000)
 ]
 MaxBatch = Annotated[int, _service_option("Maximum number of events per flush to disk.", min=1)]
+SnapshotEvery = Annotated[
+    int | None, _service_option("Maximum number of events between snapshots. Default: 250000.", min=1)
+]
 TokenFile = Annotated[
     Path | None, _service_option("File with tokens: lines `read TOKEN` or `write TOKEN`.", metavar="FILE")
 ]
@@ -61,6 +64,7 @@ def serve(
     sink: Sink = None,
     max_delay_ms: MaxDelay = 0.0,
     max_batch: MaxBatch = 10_000,
+    snapshot_every: SnapshotEvery = None,
     token_file: TokenFile = None,
     allow_host: AllowHost = None,
     max_body_mb: MaxBody = 16,
@@ -70,7 +74,7 @@ def serve(
     model: dict[str, Any],
 ) -> None:
     """Serve a model over HTTP. Its state is kept in a directory: acknowledged batches survive a crash."""
-    parameters = options.collect_parameters(model)
+    parameters = options.collect_parameters(model) | options.drop_unset(snapshot_every=snapshot_every)
     try:
         from ripplevec.service import logs, server
         from ripplevec.service.security import Tokens

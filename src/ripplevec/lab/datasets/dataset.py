@@ -145,7 +145,7 @@ def _read_labels(labels: PathLike, vertices: set[str]) -> dict[str, str]:
     from ripplevec.io.readers.edge_files import open_edges
 
     label_of: dict[str, str] = {}
-    for batch in open_edges(labels, format="csv", ids="str", weight="none", time="none"):
+    for batch in open_edges(labels, format="csv", header=False, ids="str", weight="none", time="none"):
         for vertex, label in zip(map(str, ids_to_list(batch.src)), map(str, ids_to_list(batch.dst)), strict=True):
             if not label_of and vertex.lower() in LABEL_HEADERS and vertex not in vertices:
                 continue

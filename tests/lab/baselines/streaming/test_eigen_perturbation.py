@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh, subspace_angles
 
-from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines.streaming import DANE, DHPE
 
 EACH = pytest.mark.parametrize("method", [DANE(dim=6, chunk=1), DHPE(dim=6, chunk=1)], ids=["DANE", "DHPE"])
@@ -64,18 +63,3 @@ def test_update_normalizes_columns(method: Any, small_stream: Any) -> None:
     q, basis = method.matrices(method._graph)[1], method._basis.rows.astype(float)
     tolerance = 1e-4 if isinstance(method, DANE) else 0.1  # β of DHPE may have been lowered, which changes Q a little
     np.testing.assert_allclose(np.einsum("ij,ij->j", basis, q @ basis), 1, atol=tolerance)
-
-
-def test_dhpe_lowers_the_decay_as_the_spectral_radius_grows(small_stream: Any) -> None:
-    method = DHPE(dim=6, chunk=16)
-    method.start(small_stream.graph)
-    first = method._beta
-    small_stream.run(method)
-    assert method._beta < first
-    radius = np.abs(np.linalg.eigvalsh(method._graph.toarray())).max()
-    assert 0.5 < method._beta * radius < 1.1
-
-
-def test_dhpe_with_decay_of_one_raises() -> None:
-    with pytest.raises(InvalidValueError, match=r"DHPE\.decay: expected a number above 0, below 1, got 1"):
-        DHPE(decay=1.0)

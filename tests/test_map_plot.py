@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ripplevec import Embedder
-from ripplevec.integrations.map_plot import project
+from ripplevec.map_plot import project
 
 mpl.use("Agg")
 

@@ -1,0 +1,44 @@
+"""DANE: the first-order formula against exact eigenvectors of a slightly changed graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from ripplevec.lab.baselines.streaming import DANE
+from ripplevec.lab.baselines.streaming.eigen_perturbation import Forms
+
+
+def test_mix_is_the_derivative_of_the_eigenvectors() -> None:
+    """A basis of all eigenvectors has no part outside it, so the error is of second order in the change."""
+    rng = np.random.default_rng(0)
+    raw = rng.normal(size=(2, 6, 6))
+    p, change = raw + raw.transpose(0, 2, 1)
+    q = np.diag(rng.uniform(1, 2, 6))
+    values, basis = eigh(p, q)
+    errors = []
+    for size in (1e-3, 1e-4):
+        dq = size * np.diag(rng.uniform(1, 2, 6))
+        before = Forms(basis.T @ p @ basis, basis.T @ q @ basis)
+        changed = Forms(size * basis.T @ change @ basis, basis.T @ dq @ basis)
+        found = basis @ DANE(dim=6).mix(before, changed, values)
+        exact = eigh(p + size * change, q + dq)[1]
+        errors.append(np.abs(found - exact * np.sign(np.einsum("ij,ij->j", found, exact))).max())
+    assert errors[0] < 1e-3
+    assert errors[1] < errors[0] / 30
+
+
+def test_mix_leaves_equal_eigenvalues_apart() -> None:
+    values, zero = np.array([0.5, 0.5, 0.9]), np.zeros((3, 3))
+    change = np.array([[0.0, 0.1, 0.1], [0.1, 0.0, 0.1], [0.1, 0.1, 0.0]])
+    mixture = DANE(dim=3).mix(Forms(zero, zero), Forms(change, zero), values)
+    assert mixture[0, 1] == mixture[1, 0] == 0
+    assert mixture[0, 2] != 0
+
+
+def test_eigenvectors_of_components_are_not_trivial(small_stream: Any) -> None:
+    method = DANE(dim=6)
+    method.start(small_stream.graph)
+    assert method._values.min() > 1e-6
