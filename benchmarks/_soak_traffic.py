@@ -10,11 +10,16 @@ from itertools import count, islice
 from typing import Any
 
 import numpy as np
-from httpx import TransportError
 
 from ripplevec import Batch, Client
 from ripplevec.batch import Op
-from ripplevec.client.protocol import ServiceError, TooOldError, parse_response
+from ripplevec.client.protocol import (
+    ServiceError,
+    TooOldError,
+    UnreachableServiceError,
+    parse_response,
+    translate_connection_errors,
+)
 from ripplevec.durability.journal_schema import encode_batch
 
 EDGES, COMMUNITIES, WITHIN = 5, 10, 0.8
@@ -59,7 +64,8 @@ class BatchClient(Client):
     def send(self, batch: Batch, key: str) -> dict[str, Any]:
         """Send a batch once; return the response of the service."""
         headers = {"Content-Type": "application/vnd.apache.arrow.stream", "Idempotency-Key": key}
-        return parse_response(self._http.post("/v1/edges", content=encode_batch(batch), headers=headers))
+        with translate_connection_errors(self._http):
+            return parse_response(self._http.post("/v1/edges", content=encode_batch(batch), headers=headers))
 
 
 class BatchSender:
@@ -79,7 +85,7 @@ class BatchSender:
             try:
                 receipt = self._client.send(batch, key)
                 break
-            except (TransportError, ServiceError) as error:
+            except (UnreachableServiceError, ServiceError) as error:
                 if not is_temporary(error) or started > deadline:
                     raise
                 time.sleep(RETRY_SECONDS)
@@ -150,4 +156,4 @@ def is_temporary(error: Exception) -> bool:
     """Return whether an error is expected from a service that was killed, is recovering or has just restarted."""
     if isinstance(error, ServiceError):
         return isinstance(error, TooOldError) or error.status in (429, 503)
-    return isinstance(error, TransportError)
+    return isinstance(error, UnreachableServiceError)
