@@ -365,9 +365,9 @@ def test_columns_of_different_length_are_rejected() -> None:
         Batch.of([1], [3], time=[1.0, 2.0])
 
 
-@pytest.mark.parametrize("bad", [["noon"], [None, "noon"], ["2024-05-01"]])
+@pytest.mark.parametrize("bad", [["noon"], [None, "noon"], ["2024-05-32"]])
 def test_time_that_is_not_a_number_is_named_in_the_error(bad: Any) -> None:
-    with pytest.raises(InvalidValueError, match="time: expected numbers, or dates as datetime64, got"):
+    with pytest.raises(InvalidValueError, match=r"time: expected numbers, or dates as datetime, .*, got"):
         Batch.of([1] * len(bad), [3] * len(bad), time=bad)
 
 

@@ -44,6 +44,7 @@ INVALID: dict[str, list[Any]] = {
     "threads": [0, -2, 1.5, "all"],
     "search": ["fast", None, 3],
     "half_life": [0, -1.0, 1e-200, float("inf"), 10**400, float("nan"), "day", True],
+    "max_time_jump": [0, -1.0, float("inf"), float("nan"), "day", True],
     "expire_after": [0, -1.0, 1e-200, float("inf"), 10**400, float("nan"), "day", True],
 }
 

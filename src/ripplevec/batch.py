@@ -27,6 +27,7 @@ from ripplevec.edge_lists import (
     read_edge_list,
 )
 from ripplevec.errors import InvalidValueError, shorten
+from ripplevec.times import EXPECTED_TIMES, TimeLike, times_to_numbers
 
 Id: TypeAlias = int | str
 """The id of a vertex. The integer 1 and the string "1" are different ids."""
@@ -94,8 +95,9 @@ class Batch:
         Positive finite edge weights, from 1e-30 to 1e30. By default 1.
     op : array_like of Op, optional
         Operations. By default `Op.ADD`.
-    time : array_like of float or datetime64, optional
-        Times in any unit; dates are converted to seconds since 1970. NaN or NaT: the row has no time.
+    time : array_like of float, datetime, datetime64, pandas.Timestamp or str, optional
+        Times as numbers in any unit, or dates, also as ISO 8601 text. Dates are converted to seconds since 1970; one
+        without a time zone is in UTC. None, NaN or NaT: the row has no time.
 
     Attributes
     ----------
@@ -292,7 +294,7 @@ class Batch:
         vertex: Id,
         neighbors: IdsLike = NO_NEIGHBORS,
         weights: ArrayLike | None = None,
-        time: float | None = None,
+        time: TimeLike | None = None,
         *,
         neighbours: IdsLike | None = None,
     ) -> Batch:
@@ -306,8 +308,8 @@ class Batch:
             The vertices it has edges to.
         weights : array_like of float, optional
             Weights of the edges. By default 1.
-        time : float, optional
-            Time of the arrival.
+        time : float, datetime, datetime64, pandas.Timestamp or str, optional
+            Time of the arrival: a number, or a date, which is converted to seconds since 1970.
         neighbours : list, array, series or Arrow array of int or str, optional
             British spelling of `neighbors`; giving both is an error.
 
@@ -492,7 +494,7 @@ def _float_column(name: str, values: Any, length: int) -> NDArray[np.float64]:
     try:
         column = np.array(values, np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        expected = "numbers, or dates as datetime64" if name == "time" else "numbers"
+        expected = EXPECTED_TIMES if name == "time" else "numbers"
         raise InvalidValueError.of(name, expected, values) from error
     if column.shape != (length,):
         raise InvalidValueError.of(name, f"{length:,} values, one per row", f"shape {column.shape}")
@@ -514,26 +516,12 @@ def weight_column(values: Any, length: int) -> NDArray[np.float64]:
 
 def time_column(values: Any, length: int) -> NDArray[np.float64]:
     """Convert times to a checked column, NaN for rows without a time; the error names the first time out of range."""
-    column = _float_column("time", _dates_to_seconds(values), length)
+    column = _float_column("time", times_to_numbers(values), length)
     out_of_range = np.abs(column) > MAX_TIME
     if out_of_range.any():
         row, expected = int(out_of_range.argmax()), f"finite numbers up to {MAX_TIME:g}, or NaN for no time"
         raise InvalidValueError.of("time", expected, f"{column[row]} in row {row}")
     return column
-
-
-def _dates_to_seconds(values: Any) -> Any:
-    """Convert datetime64 values of any unit to seconds since 1970, NaT to NaN; return other values unchanged.
-
-    The unit matches that of times read from files.
-    """
-    try:
-        dates = np.asarray(values)
-    except ValueError:  # ragged: reported by the caller
-        return values
-    if dates.dtype.kind != "M":
-        return values
-    return np.where(np.isnat(dates), np.nan, dates.astype("M8[us]").astype(np.int64) / 1e6)
 
 
 def times_to_json(column: NDArray[np.float64]) -> list[float | None]:

@@ -32,7 +32,6 @@ from ripplevec.engine.engine import Engine
 from ripplevec.engine.link_reads import Newcomer, Recommender, preview_newcomers, score_pairs
 from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
 from ripplevec.errors import FormatError, InvalidValueError, StateError
-from ripplevec.graph.batch_validation import check_batch
 from ripplevec.graph.graph import unit_weights
 from ripplevec.parameters import (
     AnchorPace,
@@ -47,6 +46,7 @@ from ripplevec.parameters import (
     check_storage_dir,
 )
 from ripplevec.search.searcher import Searcher
+from ripplevec.times import TimeLike
 from ripplevec.util.checked_directory import RESTORE_HINT, read_arrays, write_arrays
 from ripplevec.util.compilation import report_compilation
 from ripplevec.util.locks import ReadWriteLock
@@ -142,6 +142,10 @@ class Embedder(VectorReads):
     expire_after : float or None, default None
         Time after which an edge that was not repeated is removed, in the unit of the times in batches. None: edges
         stay. For rule "ripple".
+    max_time_jump : float or None, default None
+        How far one event may advance the time of the model, in the unit of the times in batches. An event further in
+        the future is refused, because a wrong time would age all edges for good. None: 100 times the smaller of
+        `half_life` and `expire_after`. Has an effect with one of these only.
 
     Raises
     ------
@@ -184,6 +188,7 @@ class Embedder(VectorReads):
     search: SearchMethod = "auto"
     half_life: float | None = None
     expire_after: float | None = None
+    max_time_jump: float | None = None
 
     # Advice in the error after an interrupted update. Not annotated, so the dataclass does not make it a parameter.
     _recovery_hint = "Load a saved model, or start over with fit"
@@ -238,7 +243,7 @@ class Embedder(VectorReads):
         batch = Batch.from_any(edges, directed=self.directed, src=src, dst=dst, weight=weight, time=time)
         parameters = self._validated_parameters()
         engine = self._create_engine(parameters)
-        check_batch(engine.graph_lookup, batch)
+        engine.open_admission().admit(batch)
         engine.start(batch, progress)
         with self._lock.exclude_writers():
             self._replace_attributes(_active_parameters=parameters, _engine=engine)
@@ -285,7 +290,7 @@ class Embedder(VectorReads):
         vertex: Id,
         neighbors: IdsLike = NO_NEIGHBORS,
         weights: ArrayLike | None = None,
-        time: float | None = None,
+        time: TimeLike | None = None,
         *,
         neighbours: IdsLike | None = None,
     ) -> NDArray[np.float32]:
@@ -299,7 +304,7 @@ class Embedder(VectorReads):
             The vertices it has edges to. Unknown ones are created.
         weights : array_like of float, optional
             Positive edge weights. By default 1.
-        time : float, optional
+        time : float, datetime, datetime64, pandas.Timestamp or str, optional
             Time of the arrival. By default the latest time in the model.
         neighbours : list, array, series or Arrow array of int or str, optional
             British spelling of `neighbors`; giving both is an error.
@@ -325,7 +330,9 @@ class Embedder(VectorReads):
         with self._lock.exclude_writers():
             row = self._apply_arrival(column, edge_weights) if time is None else -1
             if row < 0:
-                self._apply_to_engine(Batch.arrival(vertex, adjacent, edge_weights, time))
+                batch = Batch.arrival(vertex, adjacent, edge_weights, time)
+                self._engine.open_admission().admit(batch)
+                self._apply_to_engine(batch)
                 row = self._find_row(vertex)
             vector = self._engine.get_vector(row)
             self._engine.warn_self_loops()
@@ -1335,7 +1342,7 @@ class Embedder(VectorReads):
 
     def _apply(self, batch: Batch) -> Changes:
         with self._lock.exclude_writers():
-            check_batch(self._engine.graph_lookup, batch)
+            self._engine.open_admission().admit(batch)
             outcome = self._apply_to_engine(batch)  # may replace self._engine
             changes = self._engine.build_changes(outcome)
             self._engine.warn_self_loops()

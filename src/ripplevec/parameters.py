@@ -73,6 +73,7 @@ class Parameters:
     search: SearchMethod
     half_life: float | None = None
     expire_after: float | None = None
+    max_time_jump: float | None = None
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
@@ -100,7 +101,7 @@ class Parameters:
         if self.normalize != "auto":
             _check_bool("normalize", self.normalize)
         check_storage_dir(self.storage_dir)
-        for name in ("half_life", "expire_after"):
+        for name in ("half_life", "expire_after", "max_time_jump"):
             self._check_duration(name, getattr(self, name))
         self._check_views()
         self._check_rule_combinations()
@@ -156,7 +157,7 @@ class Parameters:
         """Create the decay and expiry of edges; None if edges neither decay nor expire."""
         if self.half_life is None and self.expire_after is None:
             return None
-        return EdgeAging(self.half_life, self.expire_after, directed=self.directed)
+        return EdgeAging(self.half_life, self.expire_after, directed=self.directed, max_time_jump=self.max_time_jump)
 
     def create_rule(self) -> Rule:
         """Create the rule, before its start."""

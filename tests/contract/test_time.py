@@ -190,7 +190,7 @@ def test_infinite_time_raises() -> None:
 
 
 def test_extreme_times_are_supported() -> None:
-    model = Embedder(dim=2, half_life=1e-100, expire_after=1.0, start_size=3)
+    model = Embedder(dim=2, half_life=1e-100, expire_after=1.0, max_time_jump=1e300, start_size=3)
     for time in (-MAX_TIME, MAX_TIME, 0.0):
         model.partial_fit(Batch.of([0, 1, 2, 0], [1, 2, 3, 3], time=np.full(4, time)))
         model.check()

@@ -14,6 +14,7 @@ from ripplevec.batch import NO_NEIGHBORS, EdgeListLike, Id, IdsLike, resolve_nei
 from ripplevec.client import protocol
 from ripplevec.client.protocol import BatchChanges, Call, Newcomers, T, Vector, Weights
 from ripplevec.errors import UnknownVertexError
+from ripplevec.times import TimeLike
 from ripplevec.vector_reads import cosine
 
 
@@ -58,7 +59,7 @@ class AsyncClient:
         vertex: Id,
         neighbors: IdsLike = NO_NEIGHBORS,
         weights: Weights = None,
-        time: float | None = None,
+        time: TimeLike | None = None,
         *,
         key: str | None = None,
         neighbours: IdsLike | None = None,
@@ -73,7 +74,7 @@ class AsyncClient:
             Vertices that it is connected to.
         weights : sequence of float, optional
             One positive weight per neighbor; 1 by default.
-        time : float, optional
+        time : float, datetime, datetime64, pandas.Timestamp or str, optional
             Time of the arrival; by default the latest time of any event.
         key : str, optional
             Idempotency key: a batch with a key that was applied before is not applied again. Unique by default.

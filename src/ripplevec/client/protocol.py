@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, EdgeListLike, Id, IdsLike, id_column, ids_to_list, time_column, times_to_json
 from ripplevec.errors import InvalidValueError, RipplevecError, UnknownVertexError
+from ripplevec.times import TimeLike
 from ripplevec.util.retry_policy import RetryPolicy
 
 Vector: TypeAlias = NDArray[np.float32]
@@ -141,7 +142,7 @@ class BatchChanges:
 
 
 def add_vertex(
-    vertex: Id, neighbors: IdsLike, weights: Weights, key: str | None, time: float | None = None
+    vertex: Id, neighbors: IdsLike, weights: Weights, key: str | None, time: TimeLike | None = None
 ) -> Call[Receipt]:
     """Return the request that adds a vertex with its edges."""
     arrival: dict[str, Any] = {"id": vertex, "neighbors": _list_ids(neighbors, "neighbors")}

@@ -60,7 +60,7 @@ class CommitGroup:
     entries: list[JournalEntry] = field(default_factory=list)  # admitted batches
     outcomes: list[int | RipplevecError] = field(default_factory=list)  # per batch: its number, or why it was rejected
     sequence_by_key: dict[str, int] = field(default_factory=dict)
-    admission: BatchAdmission | None = None  # None while all batches only add edges, which nothing can prevent
+    admission: BatchAdmission | None = None  # None while all batches only add edges without time: always possible
 
     def append(self, entry: JournalEntry) -> None:
         """Add an admitted batch under the next sequence number."""
@@ -519,10 +519,10 @@ class Session(SessionVerbs):
         return Batch.from_any(edges, directed=self.model.directed)
 
     def _admission(self, group: CommitGroup, batch: Batch) -> BatchAdmission | None:
-        """Return the check of a batch against the state after the group; None if all batches only add edges."""
-        if group.admission is None and batch.op is not None:
-            admitted = [entry.batch for entry in group.entries]
-            group.admission = BatchAdmission(self.model.engine.graph_lookup, admitted)
+        """Return the check of a batch against the state after the group; None while nothing can prevent a batch."""
+        has_checked_times = batch.time is not None and self.model.engine.aging is not None
+        if group.admission is None and (batch.op is not None or has_checked_times):
+            group.admission = self.model.engine.open_admission([entry.batch for entry in group.entries])
         return group.admission
 
     def _commit(self, group: CommitGroup, source: str | None = None) -> list[Changes | RipplevecError]:

@@ -14,7 +14,7 @@ from ripplevec.errors import InvalidValueError, StateError
 from ripplevec.graph.batch_validation import check_batch
 from ripplevec.parameters import Parameters
 
-RUNTIME_PARAMETERS = ("threads", "search", "storage_dir")
+RUNTIME_PARAMETERS = ("threads", "search", "storage_dir", "max_time_jump")
 """Parameters that do not affect the result: they are not saved, and each opening may choose them."""
 
 

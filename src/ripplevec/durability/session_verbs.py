@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ripplevec.batch import NO_NEIGHBORS, Batch, EdgeListLike, Id, IdsLike, Op, resolve_neighbors
 from ripplevec.changes import Changes
 from ripplevec.durability.session_model import SessionModel
+from ripplevec.times import TimeLike
 from ripplevec.vector_reads import VectorReads
 
 
@@ -38,7 +39,7 @@ class SessionVerbs(VectorReads):
         vertex: Id,
         neighbors: IdsLike = NO_NEIGHBORS,
         weights: ArrayLike | None = None,
-        time: float | None = None,
+        time: TimeLike | None = None,
         *,
         key: str | None = None,
         neighbours: IdsLike | None = None,

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Id, IdColumn, id_column, ids_to_list, take_ids
+from ripplevec.batch import Batch, Id, IdColumn, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.engine.counters import EngineCounters
 from ripplevec.engine.digest import HashedArray, compute_digest
 from ripplevec.engine.local_rows import LocalRows
 from ripplevec.errors import LostStateError, UnknownVertexError
 from ripplevec.graph.adjacency import RowArray, WeightScale, merge_duplicates
-from ripplevec.graph.batch_validation import GraphLookup
+from ripplevec.graph.batch_validation import BatchAdmission, GraphLookup
 from ripplevec.rules.base import Rule
 from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.rules.vector_store import VectorStore
@@ -54,6 +54,11 @@ class EngineReads(EngineCounters):
     aging: EdgeAging | None = None
     correction: GradualCorrection | None = None
     lost: LostStateError | None = None  # the loss of a part of the state; see `ClusterEngine`
+
+    def open_admission(self, admitted: Sequence[Batch] = ()) -> BatchAdmission:
+        """Open the check of the next batches, after batches that only add edges and are not applied yet."""
+        times = None if self.aging is None else self.aging.create_time_limit()
+        return BatchAdmission(self.graph_lookup, admitted, times)
 
     # ------------------------------------------------------------------ operations on rows, by subclasses
 

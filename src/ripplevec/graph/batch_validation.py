@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -36,6 +36,16 @@ class GraphLookup(Protocol):
 
     def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
         """Return, for each pair of rows, whether an edge exists (from src to dst if directed)."""
+
+
+class TimeCheck(Protocol):
+    """Check of the times of successive batches; see `TimeLimit`."""
+
+    def check(self, time: NDArray[np.float64] | None) -> None:
+        """Raise if a time of a batch is invalid; accept none."""
+
+    def find_jumps(self, time: NDArray[np.float64] | None) -> Mapping[int, RipplevecError]:
+        """Accept valid times of a batch; return the error of every other row."""
 
 
 @dataclass(slots=True)
@@ -108,14 +118,23 @@ class BatchSimulation:
 class BatchAdmission:
     """Validates successive batches before any of them is applied, each as if the admitted ones had been applied."""
 
-    def __init__(self, graph: GraphLookup, admitted: Sequence[Batch] = ()) -> None:
-        """Begin after batches that only add edges."""
-        self.graph = graph
+    def __init__(self, graph: GraphLookup, admitted: Sequence[Batch] = (), times: TimeCheck | None = None) -> None:
+        """Begin after batches that only add edges; `times` checks the times of all batches."""
+        self.graph, self._times = graph, times
         self._admitted = list(admitted)
         self._simulation, self._simulated = BatchSimulation(graph), 0
+        for batch in admitted:
+            self._find_jumps(batch)
 
     def admit(self, batch: Batch) -> None:
         """Admit a batch; raise if any of its rows is invalid."""
+        if self._times is not None:
+            self._times.check(batch.time)
+        self._check_existence(batch)
+        self._find_jumps(batch)  # finds none, and accepts the times
+        self._admitted.append(batch)
+
+    def _check_existence(self, batch: Batch) -> None:
         if has_removals(batch) and not self._admitted:
             check_batch(self.graph, batch)
         elif has_removals(batch):
@@ -124,19 +143,23 @@ class BatchAdmission:
                 self._simulation, self._simulated = BatchSimulation(self.graph), 0
                 raise error
             self._simulated += 1
-        self._admitted.append(batch)
 
     def admit_valid_rows(self, batch: Batch) -> tuple[Batch, dict[int, RipplevecError]]:
         """Admit the valid rows of a batch; return them as a batch, and the error of every other row."""
-        if not has_removals(batch):
-            self._admitted.append(batch)
-            return batch, {}
-        errors = self._simulate(batch).errors
-        if errors:
-            batch = select_rows(batch, np.delete(np.arange(len(batch)), list(errors)))
+        errors = dict(self._find_jumps(batch))
+        rows = np.delete(np.arange(len(batch)), list(errors))
+        batch = select_rows(batch, rows) if errors else batch
+        if has_removals(batch):
+            found = self._simulate(batch).errors
+            errors |= {int(rows[row]): error for row, error in found.items()}
+            if found:
+                batch = select_rows(batch, np.delete(np.arange(len(batch)), list(found)))
+            self._simulated += 1
         self._admitted.append(batch)
-        self._simulated += 1
-        return batch, errors
+        return batch, dict(sorted(errors.items()))
+
+    def _find_jumps(self, batch: Batch) -> Mapping[int, RipplevecError]:
+        return {} if self._times is None else self._times.find_jumps(batch.time)
 
     def _simulate(self, batch: Batch) -> Rejections:
         """Simulate a batch after all admitted ones; those without removals were not simulated until now."""

@@ -13,14 +13,24 @@ from ripplevec.graph.adjacency import DECAYING_DUPLICATE_POLICIES
 from ripplevec.graph.graph import Graph, GraphDelta, strip_prefix
 from ripplevec.temporal.clock import EventClock
 from ripplevec.temporal.decay import Decay
+from ripplevec.temporal.time_limit import LASTING_PERIODS, TimeLimit
 from ripplevec.temporal.window import Window
 
 
 class EdgeAging:
     """Event clock of a model, with decay of weights (`half_life`), expiry of edges (`expire_after`), or both."""
 
-    def __init__(self, half_life: float | None, expire_after: float | None, *, directed: bool = False) -> None:
+    def __init__(
+        self,
+        half_life: float | None,
+        expire_after: float | None,
+        *,
+        directed: bool = False,
+        max_time_jump: float | None = None,
+    ) -> None:
         self.clock = EventClock()
+        periods = [period for period in (half_life, expire_after) if period is not None]
+        self.max_time_jump = LASTING_PERIODS * min(periods) if max_time_jump is None else max_time_jump
         self.decay = None if half_life is None else Decay(half_life)
         self.window = None if expire_after is None else Window(expire_after, directed=directed)
         self.expired_count = 0  # edges that expired with the last batch
@@ -42,6 +52,10 @@ class EdgeAging:
             adjacency = graph.adjacency
             adjacency.duplicate_policy = DECAYING_DUPLICATE_POLICIES[adjacency.duplicates]
             adjacency.weight_scale = self.decay.weight_scale(self.clock.now, adjacency.edge_count)
+
+    def create_time_limit(self) -> TimeLimit:
+        """Create the check of the times of the next batches."""
+        return TimeLimit(self.clock.latest, self.max_time_jump)
 
     def count_expiring(self, batch: Batch) -> int:
         """Return an upper bound of the number of edges that expire with a batch."""

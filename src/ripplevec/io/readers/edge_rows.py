@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from ripplevec.batch import MAX_TIME, Batch, Id, Op
 from ripplevec.edge_lists import COLUMN_NAMES, match_column_names
 from ripplevec.errors import FormatError, InvalidValueError, check_choice, shorten
+from ripplevec.times import parse_date
 
 OP_BY_NAME: dict[object, Op] = {None: Op.ADD, "": Op.ADD}
 OP_BY_NAME |= {name: op for op in Op for name in (op.name.lower(), int(op), str(int(op)))}
@@ -154,11 +154,9 @@ def parse_time(value: object) -> float:
     seconds = _parse_number(value)
     if math.isnan(seconds) and isinstance(value, str):
         try:
-            moment = datetime.fromisoformat(value)
+            return parse_date(value)
         except ValueError:
             pass
-        else:
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     if not abs(seconds) <= MAX_TIME:
         raise RowError(f"a time as a number or in ISO 8601, not {shorten(value)}")
     return seconds
