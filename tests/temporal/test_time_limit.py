@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -124,8 +125,12 @@ def test_event_of_a_stream_beyond_the_limit_becomes_a_dead_letter(tmp_path):
     path, letters = tmp_path / "edges.jsonl", tmp_path / "letters.jsonl"
     rows = [["a", "b", 1, 0], ["b", "c", 1, 1], ["x", "c", 1, 1e12], ["c", "a", 1, 2]]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with Session(tmp_path / "state", dim=2, start_size=3, half_life=10.0) as session:
-        session.run(stream_from(path), dead_letters=dead_letters_to(letters), until=lambda: session.model.sequence > 0)
+    with (
+        Session(tmp_path / "state", dim=2, start_size=3, half_life=10.0) as session,
+        closing(stream_from(path)) as source,
+        closing(dead_letters_to(letters)) as dead_letters,
+    ):
+        session.run(source, dead_letters=dead_letters, until=lambda: session.model.sequence > 0)
         assert sorted(session.model.ids) == ["a", "b", "c"]
         assert session.model.diagnostics()["time"] == 2
     assert "max_time_jump" in letters.read_text()
