@@ -4,15 +4,18 @@
 
 A tutorial is a script divided into cells. `# %% [markdown]` begins a cell of
 text (in comments), `# %%` a cell of code, and `# %% drawing` a cell of code
-that is collapsed below its figure. Editors can open such a script as a
+that is collapsed below its figure; a figure is saved as an animation if the cell
+assigns one to `animation`. Editors can open such a script as a
 notebook, and it can be read, tested and compared like any other code.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import contextlib
 import io
+import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +23,11 @@ from typing import Any
 
 SCRIPTS = Path(__file__).resolve().parent
 PAGES = SCRIPTS.parent / "docs" / "tutorials"
-NAMES = ("citations", "lookalikes", "shop", "online")
+NOTEBOOKS = ("wikipedia",)  # tutorials that are also written as notebooks
+NAMES = ("wikipedia", "citations", "lookalikes", "shop", "online")
 MAX_PICTURE_BYTES = 150_000
+MAX_ANIMATION_BYTES = 600_000
+FRAMES_PER_SECOND = 3
 INK, FAINT = "#1f2430", "#8a91a0"
 STYLE = {
     "figure.figsize": (7.0, 3.4),
@@ -46,7 +52,7 @@ COLLAPSED_CODE = """<details markdown="1">
 </details>"""
 INDEX = """# Tutorials
 
-Four examples of about ten minutes each. Every page is generated from a script in `tutorials/`, with its output and
+Five examples of about ten minutes each. Every page is generated from a script in `tutorials/`, with its output and
 figures; a test runs the scripts and compares their output with the pages. `python tutorials/build.py shop` runs one
 script and writes its page again. Editors that support cells (`# %%`) can open a script as a notebook. Install the
 requirements with `pip install '.[tutorials]'` in a checkout of the repository.
@@ -105,6 +111,7 @@ def run(name: str, pictures: Path) -> tuple[list[Cell], dict[str, Any]]:
     )
     pictures.mkdir(parents=True, exist_ok=True)
     plt.switch_backend("agg")
+    plt.close("all")  # figures are numbered from 1
     try:
         with matplotlib.rc_context(STYLE):
             for cell in cells:
@@ -123,21 +130,73 @@ def _run_cell(cell: Cell, names: dict[str, Any], pictures: Path) -> None:
     with contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(cell.source, pictures.name, "exec"), names)
     cell.printed = out.getvalue()
+    animation = names.pop("animation", None)
     for number in plt.get_fignums()[len(drawn) :]:
-        cell.pictures |= _save_picture(
-            plt.figure(number),
-            pictures.with_name(f"{pictures.name}-{number}.png"),
-        )
+        path = pictures.with_name(f"{pictures.name}-{number}.png")
+        cell.pictures |= _save_picture(plt.figure(number), path, animation)
 
 
-def _save_picture(figure: Any, path: Path) -> dict[str, str]:
-    """Write a figure; return its file name and title."""
-    figure.savefig(path)
-    if path.stat().st_size > MAX_PICTURE_BYTES:
+def _save_picture(figure: Any, path: Path, animation: Any) -> dict[str, str]:
+    """Write a figure, or the animation of it; return its file name and title."""
+    title, limit = (
+        figure.get_suptitle() or figure.axes[0].get_title(loc="left"),
+        MAX_PICTURE_BYTES,
+    )
+    if animation is None:
+        figure.savefig(path)
+    else:
+        path, limit = path.with_suffix(".gif"), MAX_ANIMATION_BYTES
+        animation.save(path, writer="pillow", fps=FRAMES_PER_SECOND, dpi=90)
+    if path.stat().st_size > limit:
         raise ValueError(
-            f"{path.name}: expected at most {MAX_PICTURE_BYTES:,} bytes, got {path.stat().st_size:,}"
+            f"{path.name}: expected at most {limit:,} bytes, got {path.stat().st_size:,}"
         )
-    return {path.name: figure.get_suptitle() or figure.axes[0].get_title(loc="left")}
+    return {path.name: title}
+
+
+def render_notebook(cells: list[Cell], pictures: Path) -> str:
+    """Return a tutorial as a notebook that has been run, with its output and figures."""
+    notebook = {
+        "cells": [
+            _render_notebook_cell(cell, number, pictures)
+            for number, cell in enumerate(cells)
+        ],
+        "metadata": {
+            "kernelspec": {
+                "display_name": "Python 3",
+                "language": "python",
+                "name": "python3",
+            },
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def _render_notebook_cell(cell: Cell, number: int, pictures: Path) -> dict[str, Any]:
+    common = {
+        "id": f"cell-{number}",
+        "metadata": {},
+        "source": cell.source.splitlines(keepends=True),
+    }
+    if not cell.is_code:
+        return {"cell_type": "markdown", **common}
+    outputs: list[dict[str, Any]] = []
+    if cell.printed:
+        text = cell.printed.splitlines(keepends=True)
+        outputs.append({"output_type": "stream", "name": "stdout", "text": text})
+    for file, title in cell.pictures.items():
+        content = base64.b64encode((pictures / file).read_bytes()).decode()
+        data = {f"image/{file.rpartition('.')[2]}": content, "text/plain": [title]}
+        outputs.append({"output_type": "display_data", "data": data, "metadata": {}})
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "outputs": outputs,
+        **common,
+    }
 
 
 def render_page(name: str, cells: list[Cell]) -> str:
@@ -147,22 +206,22 @@ def render_page(name: str, cells: list[Cell]) -> str:
 
 
 def render_index(pages: dict[str, str]) -> str:
-    """Return the index page: the title, the first figure and the last output of each tutorial.
-
-    The last output is printed by code (72%); on this page it is prose (72 %).
-    """
+    """Return the index page: the title, the first figure and the result of each tutorial."""
     entries = []
     for name, text in pages.items():
         title = re.findall(r"^# (.*)$", text, flags=re.MULTILINE)[0]
         picture = re.findall(r"^!\[.*\)$", text, flags=re.MULTILINE)[0]
-        result = " ".join(
-            re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL)[-1].split()
-        )
-        result = re.sub(r"(?<=[0-9])%", " %", result)
+        result = find_result(text)
         entries.append(
             f"\n## [{title}]({name}.md)\n\n{result}\n\n[{picture}]({name}.md)\n"
         )
     return INDEX + "".join(entries)
+
+
+def find_result(page: str) -> str:
+    """Return the last output of a page as prose: code prints 72%, prose has 72 %."""
+    printed = re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL)[-1]
+    return re.sub(r"(?<=[0-9])%", " %", " ".join(printed.split()))
 
 
 def main() -> None:
@@ -177,6 +236,9 @@ def main() -> None:
     for name in parser.parse_args().names or NAMES:
         cells, _ = run(name, PAGES / "images")
         (PAGES / f"{name}.md").write_text(render_page(name, cells))
+        if name in NOTEBOOKS:
+            notebook = render_notebook(cells, PAGES / "images")
+            (PAGES / f"{name}.ipynb").write_text(notebook)
         print(f"{name}: {cells[-1].printed}", end="", flush=True)
     kept = {
         name: (PAGES / f"{name}.md").read_text()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from matplotlib import pyplot
 
 SCRIPT = '''"""Not on the page."""
 
@@ -27,6 +30,11 @@ plt.figure()
 plt.title("A line")
 plt.plot([0, total])
 '''
+ANIMATION = """
+from matplotlib.animation import FuncAnimation
+
+animation = FuncAnimation(plt.gcf(), lambda frame: None, 2)
+"""
 PAGE = """# Sums
 
 One and one.
@@ -81,6 +89,32 @@ def test_run_picture_too_large_raises(build: ModuleType, scripts: Path, monkeypa
         build.run("sums", scripts / "images")
 
 
+def test_run_figures_of_others_do_not_change_the_numbers(build: ModuleType, scripts: Path) -> None:
+    pyplot.figure()
+    (scripts / "sums.py").write_text(SCRIPT)
+    cells, _ = build.run("sums", scripts / "images")
+    assert cells[-1].pictures == {"sums-1.png": "A line"}
+
+
+def test_run_animation_is_written_instead_of_its_figure(build: ModuleType, scripts: Path) -> None:
+    (scripts / "sums.py").write_text(SCRIPT + ANIMATION)
+    cells, _ = build.run("sums", scripts / "images")
+    assert cells[-1].pictures == {"sums-1.gif": "A line"}
+    assert (scripts / "images/sums-1.gif").read_bytes().startswith(b"GIF")
+
+
+def test_notebook_has_cells_with_their_output(build: ModuleType, scripts: Path) -> None:
+    (scripts / "sums.py").write_text(SCRIPT)
+    cells, _ = build.run("sums", scripts / "images")
+    notebook = json.loads(build.render_notebook(cells, scripts / "images"))
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    text, code, drawing = notebook["cells"]
+    assert text["source"] == ["# Sums\n", "\n", "One and one."]
+    assert code["outputs"] == [{"output_type": "stream", "name": "stdout", "text": ["2\n"]}]
+    picture = base64.b64decode(drawing["outputs"][0]["data"]["image/png"])
+    assert picture == (scripts / "images/sums-1.png").read_bytes()
+
+
 def test_similar_outputs_have_equal_words_and_close_numbers(have_similar_outputs: Callable[[str, str], bool]) -> None:
     assert have_similar_outputs("right: 71.6% of 1,354", "right: 72.0%  of 1,354")
     assert not have_similar_outputs("right: 71.6%", "wrong: 71.6%")
@@ -104,4 +138,10 @@ def test_committed_pictures_are_those_of_the_pages(build: ModuleType) -> None:
     shown = {file for page in build.PAGES.glob("*.md") for file in re.findall(r"\(images/(.*?)\)", page.read_text())}
     committed = {path.name: path.stat().st_size for path in (build.PAGES / "images").iterdir()}
     assert set(committed) == shown
-    assert max(committed.values()) <= build.MAX_PICTURE_BYTES
+    for name, size in committed.items():
+        assert size <= (build.MAX_ANIMATION_BYTES if name.endswith(".gif") else build.MAX_PICTURE_BYTES)
+
+
+def test_readme_has_the_result_of_its_tutorial(build: ModuleType) -> None:
+    readme = " ".join((build.SCRIPTS.parent / "README.md").read_text().split())
+    assert build.find_result((build.PAGES / "wikipedia.md").read_text()) in readme
