@@ -70,3 +70,8 @@ def test_goal_on_a_tie_is_met_unless_it_must_be_above(monkeypatch: pytest.Monkey
     values = {"cora": 0.0, "wiki": 2.0}
     assert "met, 2 of 2 | lowest: Cora +0.0" in goals.Goal("level", 0, values, 2).row()
     assert "**missed**, 1 of 2 | not reached: Cora +0.0" in goals.Goal("above", 0, values, 2, above=True).row()
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/howto").glob("*.md")), ids=lambda page: page.stem)
+def test_howto_ends_with_what_can_go_wrong(page: Path) -> None:
+    assert re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE)[-1] == "What can go wrong"

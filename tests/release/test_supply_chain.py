@@ -75,3 +75,8 @@ def test_makefile_installs_only_torch_and_the_project_without_hashes() -> None:
     rest = [line for line in lines if "--require-hashes" not in line]
     assert len(checked) == 2
     assert all("--no-deps" in line and ("-e ." in line or "torch" in line) for line in rest)
+
+
+def test_building_the_site_does_not_install_ray():
+    assert "ray" not in collect_packages(EXTRAS["docs"])
+    assert "\nray==" not in (ROOT / "requirements/docs.txt").read_text()
