@@ -28,7 +28,7 @@ def test_parse_settings_reads_json_or_text():
 
 
 def test_collect_parameters_prefers_settings_and_omits_options_without_a_value():
-    assert collect_parameters({"dim": 8, "seed": 1, "rule": None, "setting": ["seed=2"]}) == {"dim": 8, "seed": 2}
+    assert collect_parameters({"dim": 8, "seed": 1, "rule": None, "set": ["seed=2"]}) == {"dim": 8, "seed": 2}
 
 
 @pytest.mark.parametrize("pair", ["depth", "=1", "a b=1"])

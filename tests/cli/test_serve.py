@@ -22,7 +22,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """Collect the settings instead of starting services."""
     settings: list[Settings] = []
     monkeypatch.setattr(server, "serve", settings.append)
-    monkeypatch.setattr(logs, "configure_logging", lambda: None)
+    monkeypatch.setattr(logs, "configure_logging", lambda settings: None)
     return settings
 
 
@@ -49,6 +49,7 @@ def test_serve_options_become_settings(served: list[Settings], tmp_path: Path) -
     options += ["--max-body-mb", "2", "--no-access-log", "--dim", "32", "--set", "on_empty=zero"]
     options += ["--set", "anchor_pace=immediate"]
     options += ["--dead-letters", "dead.jsonl", "--sink", "lancedb://store", "--snapshot-every", "500"]
+    options += ["--log-format", "text", "--log-level", "debug"]
     assert run_and_get_exit_code(*options) == 0
     (settings,) = served
     assert (settings.state, settings.host, settings.port, settings.source) == (tmp_path, "0.0.0.0", 9, "edges.csv")
@@ -56,7 +57,7 @@ def test_serve_options_become_settings(served: list[Settings], tmp_path: Path) -
     assert (settings.tokens, settings.hosts) == (Tokens.of([TOKEN]), {"graph.example"})
     expected = {"dim": 32, "anchor_pace": "immediate", "on_empty": "zero", "snapshot_every": 500}
     assert settings.parameters == expected
-    assert not settings.access_log
+    assert (settings.access_log, settings.log_format, settings.log_level) == (False, "text", "debug")
     assert (settings.dead_letters, settings.sink) == ("dead.jsonl", "lancedb://store")
 
 

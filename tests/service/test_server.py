@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import signal
 import socket
 import subprocess
@@ -20,7 +22,8 @@ import pytest
 
 from ripplevec import Embedder
 from ripplevec.cli.main import ExitCode
-from ripplevec.service.settings import Limits
+from ripplevec.service import server
+from ripplevec.service.settings import Limits, Settings
 
 
 @contextmanager
@@ -44,8 +47,8 @@ def read_url(running: subprocess.Popen[str], log: Path) -> str:
     """Return the URL of the service from its log."""
     while running.poll() is None:
         for line in log.read_text().splitlines():
-            if "Uvicorn running on" in line:
-                return str(json.loads(line)["event"]).split(" ")[3]
+            if '"starting"' in line:
+                return str(json.loads(line)["url"])
         time.sleep(0.02)
     raise AssertionError(log.read_text())
 
@@ -63,6 +66,35 @@ def test_server_with_a_busy_port_exits_with_one_clear_line(tmp_path: Path) -> No
     assert f"ripplevec: cannot listen on 127.0.0.1:{port}: Address already in use. Choose another port" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "state").exists()
+
+
+def test_server_on_a_terminal_logs_text_with_the_address_to_open(tmp_path: Path) -> None:
+    terminal, end = pty.openpty()
+    command = [sys.executable, "-m", "ripplevec", "serve", "--state", str(tmp_path / "state"), "--port", "0"]
+    running = subprocess.Popen([*command, "--dim", "8", "--threads", "1"], stderr=end)
+    text = ""
+    try:
+        while " ready " not in text and running.poll() is None:
+            text += os.read(terminal, 4096).decode()
+        url = re.search(r"INFO    ready url=(http://127\.0\.0\.1:\d+/) ", text)[1]  # type: ignore[index]
+        assert f"INFO    starting url={url} state={tmp_path / 'state'}" in text
+        assert httpx.get(f"{url}readyz").status_code == 200
+    finally:
+        running.kill()
+        running.wait(60)
+        os.close(terminal)
+        os.close(end)
+
+
+def test_server_named_host_listens_on_all_its_addresses_with_one_port() -> None:
+    listeners = server._listen(Settings(state=Path("state"), host="localhost", port=0))
+    try:
+        expected = {info[0] for info in socket.getaddrinfo("localhost", 0, type=socket.SOCK_STREAM)}
+        assert {listener.family for listener in listeners} <= expected
+        assert len({listener.getsockname()[1] for listener in listeners}) == 1
+    finally:
+        for listener in listeners:
+            listener.close()
 
 
 def test_server_sigterm_finishes_accepted_writes_and_resumes(tmp_path: Path) -> None:

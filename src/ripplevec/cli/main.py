@@ -13,6 +13,7 @@ import typer
 from ripplevec._version import __version__
 from ripplevec.cli.bench import bench
 from ripplevec.cli.check import check
+from ripplevec.cli.configuration import PREFIX
 from ripplevec.cli.datasets import datasets
 from ripplevec.cli.demo import demo
 from ripplevec.cli.embed import embed
@@ -47,7 +48,7 @@ app.command()(bench)
 app.command()(datasets)
 app.command()(reproduce)
 app.add_typer(state, name="state")
-app.command()(serve)
+app.command(context_settings={"auto_envvar_prefix": PREFIX})(serve)
 app.command()(replay)
 app.command()(score)
 app.command()(recommend)

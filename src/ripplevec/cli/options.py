@@ -73,11 +73,11 @@ EMBEDDER_OPTIONS: dict[str, Any] = {  # the options of a model, in the order of 
     "max_reads": Annotated[int | None, _parameter("max_reads")],
     "half_life": Annotated[float | None, _parameter("half_life")],
     "expire_after": Annotated[float | None, _parameter("expire_after")],
-    "setting": Annotated[
+    "set": Annotated[
         list[str] | None, _option(MODEL_PANEL, "Any other parameter of Embedder.", "--set", metavar="NAME=VALUE")
     ],
 }
-REPLAY_OPTIONS = {name: EMBEDDER_OPTIONS[name] for name in ("dim", "rule", "seed", "setting")}
+REPLAY_OPTIONS = {name: EMBEDDER_OPTIONS[name] for name in ("dim", "rule", "seed", "set")}
 
 Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON on standard output.")]
 
@@ -111,8 +111,8 @@ def add_model_options(model_options: dict[str, Any]) -> Callable[[Callable[..., 
 
 def collect_parameters(model: dict[str, Any]) -> dict[str, Any]:
     """Return the model parameters that the user gave, as options or with `--set`, which takes precedence."""
-    named = {name: value for name, value in model.items() if name != "setting"}
-    settings = parse_settings(model["setting"])
+    named = {name: value for name, value in model.items() if name != "set"}
+    settings = parse_settings(model["set"])
     for name in settings:
         check_choice("--set", name, list(describe_parameters()))
     return drop_unset(**named) | settings

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ripplevec.cli import options
+from ripplevec.cli import configuration, options
 from ripplevec.errors import MissingExtraError
 
 SERVICE_PANEL, CLUSTER_PANEL = "Service", "Cluster"
@@ -51,11 +51,19 @@ RayAddress = Annotated[
     ),
 ]
 AccessLog = Annotated[bool, _service_option("Log every request.")]
+LogFormat = Annotated[
+    str | None,
+    _service_option("Format of the log. By default text on a terminal, otherwise json.", metavar="text|json"),
+]
+LogLevel = Annotated[str, _service_option("Least level of the log.", metavar="debug|info|warning|error")]
 
 
 @options.add_model_options(options.EMBEDDER_OPTIONS)
 def serve(
+    context: typer.Context,
     *,
+    config: configuration.Config = None,
+    print_config: configuration.PrintConfig = False,
     state: State,
     host: Host = "127.0.0.1",
     port: Port = 8080,
@@ -69,11 +77,17 @@ def serve(
     allow_host: AllowHost = None,
     max_body_mb: MaxBody = 16,
     access_log: AccessLog = True,
+    log_format: LogFormat = None,
+    log_level: LogLevel = "info",
     shards: Shards = None,
     ray_address: RayAddress = None,
     model: dict[str, Any],
 ) -> None:
-    """Serve a model over HTTP. Its state is kept in a directory: acknowledged batches survive a crash."""
+    """Serve a model over HTTP. Its state is kept in a directory: acknowledged batches survive a crash.
+
+    Every option may also be set by its environment variable or in a TOML file (--config).
+    Options override the environment, which overrides the file.
+    """
     parameters = options.collect_parameters(model) | options.drop_unset(snapshot_every=snapshot_every)
     try:
         from ripplevec.service import logs, server
@@ -85,23 +99,27 @@ def serve(
     tokens = Tokens.from_environment()
     if token_file is not None:
         tokens |= Tokens.from_file(token_file)
-    logs.configure_logging()
-    server.serve(
-        Settings(
-            state=state,
-            host=host,
-            port=port,
-            source=source,
-            dead_letters=dead_letters,
-            sink=sink,
-            parameters=parameters,
-            shards=shards,
-            ray_address=ray_address,
-            max_delay_ms=max_delay_ms,
-            max_batch=max_batch,
-            tokens=tokens,
-            hosts=frozenset(name.lower() for name in allow_host or ()),
-            limits=Limits(body_bytes=max_body_mb << 20),
-            access_log=access_log,
-        )
+    settings = Settings(
+        state=state,
+        host=host,
+        port=port,
+        source=source,
+        dead_letters=dead_letters,
+        sink=sink,
+        parameters=parameters,
+        shards=shards,
+        ray_address=ray_address,
+        max_delay_ms=max_delay_ms,
+        max_batch=max_batch,
+        tokens=tokens,
+        hosts=frozenset(name.lower() for name in allow_host or ()),
+        limits=Limits(body_bytes=max_body_mb << 20),
+        access_log=access_log,
+        log_format=log_format,
+        log_level=log_level,
     )
+    if print_config:
+        typer.echo(configuration.render_config(context))
+        return
+    logs.configure_logging(settings)
+    server.serve(settings)

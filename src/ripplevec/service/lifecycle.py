@@ -216,6 +216,7 @@ class Runtime:
         recovery = self.session.recovery
         log_event(
             "ready",
+            url=self.settings.url,
             seconds=round(time.perf_counter() - started, 3),
             sequence=self.model.sequence,
             vertices=len(self.model),

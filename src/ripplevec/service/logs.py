@@ -1,9 +1,10 @@
-"""Logging of the service: JSON lines, and the middleware that logs and counts requests, never their content."""
+"""Logging of the service: JSON lines or text, and the middleware that logs and counts requests, never their content."""
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import time
 from typing import Any, TextIO
@@ -12,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ripplevec.service.metrics import Metrics
 from ripplevec.service.responses import error_response
+from ripplevec.service.settings import Settings
 
 log = logging.getLogger("ripplevec.service")
 
@@ -35,12 +37,35 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-def configure_logging(stream: TextIO | None = None, level: int = logging.INFO) -> None:
-    """Send all log records and warnings to a stream (standard error by default) as JSON lines."""
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonFormatter())
+class TextFormatter(logging.Formatter):
+    """Format a record for people: local time, level, event and `key=value` for each field; then the traceback."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Return the line of a record, without its traceback."""
+        fields = getattr(record, "fields", {})
+        return " ".join([super().formatMessage(record), *(f"{key}={_quote(value)}" for key, value in fields.items())])
+
+
+def _quote(value: Any) -> str:
+    """Return a value as text, as a JSON string if its end would be unclear otherwise."""
+    text = str(value)
+    return text if text.isprintable() and not re.search(r'[\s"]', text) and text else json.dumps(text)
+
+
+def configure_logging(settings: Settings, stream: TextIO | None = None) -> None:
+    """Send all log records and warnings to a stream, standard error by default."""
+    stream = stream or sys.stderr
+    log_format = settings.log_format or ("text" if stream.isatty() else "json")
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(TextFormatter() if log_format == "text" else JsonFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
     logging.captureWarnings(True)
+    if level > logging.DEBUG:  # the events `starting`, `ready` and `closed` say the same
+        logging.getLogger("uvicorn").setLevel(max(level, logging.WARNING))
 
 
 def log_event(event: str, level: int = logging.INFO, **fields: Any) -> None:

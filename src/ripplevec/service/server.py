@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
@@ -9,6 +10,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -21,6 +23,8 @@ from ripplevec.service.settings import Settings
 
 SHUTDOWN_SECONDS = 30
 """Time that requests in progress have to finish after a stop signal."""
+
+_UNAVAILABLE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # a name may stand for an IPv6 address that is turned off
 
 _SWITCH_INTERVAL = 0.001  # seconds after which a computing thread yields the interpreter: reads wait less
 
@@ -80,25 +84,40 @@ def _freeze_garbage_collector() -> None:
     gc.freeze()
 
 
-def _check_address(settings: Settings) -> None:
-    """Raise if the address is in use: uvicorn would find out only after the state has been opened."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+def _listen(settings: Settings) -> list[socket.socket]:
+    """Return sockets for all addresses of the host, with one port.
+
+    uvicorn would do the same only after the state has been opened, and could not tell the port before.
+    """
+    listeners: list[socket.socket] = []
+    port = settings.port
     try:
-        socket.create_server((settings.host, settings.port), family=family).close()
+        addresses = socket.getaddrinfo(settings.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, *_, address in dict.fromkeys(addresses):
+            try:
+                listeners.append(socket.create_server((address[0], port), family=family))
+            except OSError as error:
+                if error.errno not in _UNAVAILABLE or (address == addresses[-1][-1] and not listeners):
+                    raise
+            port = listeners[0].getsockname()[1] if listeners else port
     except OSError as error:
+        for listener in listeners:
+            listener.close()
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)  # else: an unknown host
         advice = "Choose another port with --port, or stop the program that uses it"
         raise StateError(f"cannot listen on {settings.host}:{settings.port}: {reason}. {advice}.") from error
+    return listeners
 
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; then finish the requests in progress, write a snapshot and return."""
-    _check_address(settings)
+    listeners = _listen(settings)
+    settings = replace(settings, port=listeners[0].getsockname()[1])
     server = Server(settings, _freeze_garbage_collector)
     sys.setswitchinterval(_SWITCH_INTERVAL)
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again after its shutdown
         signal.signal(number, lambda *_: None)
-    log_event("starting", host=settings.host, port=settings.port, state=str(settings.state))
-    server.run()
+    log_event("starting", url=settings.url, state=str(settings.state))
+    server.run(listeners)
     if server.failure is not None:
         raise server.failure

@@ -8,8 +8,10 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from ripplevec.errors import InvalidValueError
+from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.service.security import Tokens
+
+LOG_FORMATS, LOG_LEVELS = ("text", "json"), ("debug", "info", "warning", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,17 @@ class Settings:
     hosts: frozenset[str] = frozenset()  # additional names accepted in the Host header
     limits: Limits = field(default_factory=Limits)
     access_log: bool = True
+    log_format: str | None = None  # one of LOG_FORMATS; None: text on a terminal, otherwise json
+    log_level: str = "info"
 
     def __post_init__(self) -> None:
         if not self.max_delay_ms >= 0:
             raise InvalidValueError.of("max_delay_ms", "a number ≥ 0", self.max_delay_ms)
         if self.ray_address is not None and self.shards is None:
             raise InvalidValueError.of("ray_address", "None unless shards is set", self.ray_address)
+        if self.log_format is not None:
+            check_choice("log_format", self.log_format, LOG_FORMATS)
+        check_choice("log_level", self.log_level, LOG_LEVELS)
         if self.max_batch < 1:
             raise InvalidValueError.of("max_batch", "a whole number ≥ 1", self.max_batch)
         if not is_loopback(self.host) and not self.tokens:
@@ -70,6 +77,12 @@ class Settings:
                 f"host: {self.host} can be reached from other machines, so tokens are required. Set --token-file, or "
                 "RIPPLEVEC_READ_TOKENS and RIPPLEVEC_WRITE_TOKENS"
             )
+
+    @property
+    def url(self) -> str:
+        """Address to open on this machine."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        return f"http://[{host}]:{self.port}/" if ":" in host else f"http://{host}:{self.port}/"
 
     @property
     def allowed_hosts(self) -> frozenset[str] | None:
