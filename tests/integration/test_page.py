@@ -1,4 +1,4 @@
-"""The live page in a real browser: updates, search, keyboard navigation, small screens, tokens."""
+"""The live page and the API page in a real browser: updates, search, keyboard navigation, small screens, tokens."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 from ripplevec.batch import ids_to_list
 from ripplevec.io.rebatch import slice_batch
 from ripplevec.replay.replay import generate_stream
+from ripplevec.service.schemas import TAGS
 from ripplevec.service.security import Tokens
 from ripplevec.service.server import Server
 from ripplevec.service.settings import Settings
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser is installe
 
 BROWSER_FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 WIDE, NARROW = {"width": 1200, "height": 860}, {"width": 390, "height": 844}
+SECRET = "t" * 24
 MARKUP_ID = '<img src=x onerror="document.title=1">'
 
 
@@ -85,12 +87,22 @@ def live(tmp_path: Path) -> Iterator[LiveService]:
 
 
 @pytest.fixture
+def secured(tmp_path: Path) -> Iterator[LiveService]:
+    """Service that needs a token."""
+    service = LiveService(tmp_path / "secured", tokens=Tokens.of(write=[SECRET]))
+    service.http.headers["Authorization"] = f"Bearer {SECRET}"
+    yield service
+    service.stop()
+
+
+@pytest.fixture
 def visit(browser: Any, live: LiveService) -> Iterator[Callable[..., Any]]:
     """Function that opens the page; at the end, check for console messages and requests to other hosts."""
     contexts, messages, requests = [], [], []
 
     def open_page(viewport: dict[str, int] = WIDE, url: str = "", **options: Any) -> Any:
         contexts.append(browser.new_context(viewport=viewport, **options))
+        contexts[-1].set_default_timeout(120_000)
         page = contexts[-1].new_page()
         page.on("console", lambda message: messages.append(message.text))
         page.on("pageerror", lambda error: messages.append(str(error)))
@@ -158,7 +170,7 @@ def test_page_new_data_updates_map_and_lists(visit: Callable[..., Any], live: Li
     for name in page.locator("#recent-arrivals .name").all_text_contents():
         assert name in arrived
     playwright.expect(page.locator("#arrivals output")).not_to_have_text("–", timeout=120_000)
-    playwright.expect(page.locator("#arrivals .main-svg").first).to_be_visible()
+    playwright.expect(page.locator("#arrivals svg")).to_be_visible()
 
 
 def test_page_charts_show_figures(visit: Callable[..., Any], live: LiveService) -> None:
@@ -168,6 +180,145 @@ def test_page_charts_show_figures(visit: Callable[..., Any], live: LiveService) 
     expect_text(page, "#drift output", re.compile(r"^[\d.,]+°$"))
     live.grow(200)
     expect_text(page, "#ripples output", re.compile(r"^[\d.,]+$"))
+
+
+def fake_second(number: int, **values: Any) -> dict[str, Any]:
+    return {"second": number, "arrivals": 1, "p50": None, "p99": None, "ripples": None, "drift": 0.5, **values}
+
+
+def test_page_chart_of_seconds_without_values_has_gaps(visit: Callable[..., Any]) -> None:
+    page = visit()
+    latencies = {900: 1, 901: 2, 902: 1, 950: 1, 951: 1, 970: 2}
+    rows = [fake_second(number, p50=value, p99=value) for number, value in latencies.items()]
+    stats = {"now": 1000, "seconds": rows, "since_anchor": True}
+    page.route("**/v1/map/pulse*", lambda route: route.fulfill(json=stats))
+    line = page.locator("#latency .line-1")
+    wait_until(page, lambda: (line.get_attribute("d") or "").count("M") == 3, "the line has three parts")
+    assert "h0" in line.get_attribute("d"), "a second without neighbors is a dot"
+    arrivals = page.locator("#arrivals .line-1").get_attribute("d")
+    assert arrivals.count("M") == 1
+    assert arrivals.count("L") == 1000 - 900 - 1, "no batch, no arrivals; before the first record nothing is known"
+
+
+def test_page_chart_marks_peaks_that_are_cut_off(visit: Callable[..., Any]) -> None:
+    page = visit()
+    rows = [fake_second(number, p50=2, p99=3 if number != 950 else 700) for number in range(900, 1000)]
+    stats = {"now": 1000, "seconds": rows, "since_anchor": True}
+    page.route("**/v1/map/pulse*", lambda route: route.fulfill(json=stats))
+    expect_text(page, "#latency .peak title", "peak: 700")
+    assert page.locator("#arrivals .peak").count() == 0
+
+
+def test_page_chart_shows_the_value_under_the_mouse(visit: Callable[..., Any]) -> None:
+    page = visit()
+    rows = [fake_second(number, drift=4 if number < 950 else 2) for number in range(880, 1000)]
+    page.route(
+        "**/v1/map/pulse*", lambda route: route.fulfill(json={"now": 1000, "seconds": rows, "since_anchor": True})
+    )
+    expect_text(page, "#drift output", "2°")
+    page.locator("#drift > div").hover(position={"x": 45, "y": 30})
+    expect_text(page, "#drift output", "4°")
+    page.locator("#search").hover()
+    expect_text(page, "#drift output", "2°")
+
+
+def test_page_health_panel_shows_queue_memory_snapshot_errors_and_followers(visit: Callable[..., Any]) -> None:
+    page = visit()
+    expect_text(page, "#health-queue", "0 waiting")
+    expect_text(page, "#health-memory", re.compile(r"^[\d,.]+ [MG]B$"))
+    expect_text(page, "#health-snapshot", "none yet")
+    expect_text(page, "#health-errors", "none")
+    expect_text(page, "#health-followers", "0")
+    assert page.locator(".attention").count() == 0
+    for link in page.locator(".links a").all():
+        assert httpx.get(f"{page.url.rstrip('/')}{link.get_attribute('href')}").status_code == 200
+
+
+def test_page_health_panel_marks_what_needs_attention(visit: Callable[..., Any], live: LiveService) -> None:
+    page = visit()
+    stats = live.http.get("/v1/stats").json()
+    stats["snapshot"] |= {"failed": True}
+    stats["errors"] |= {"failed_batches": 2, "failed_requests": 1}
+    stats["queue"]["requests"] = 1000
+    page.route("**/v1/stats*", lambda route: route.fulfill(json=stats))
+    expect_text(page, "#health-errors.attention", "3")
+    expect_text(page, "#health-snapshot.attention", "failed; see the log")
+    expect_text(page, "#health-queue.attention", "1,000 waiting")
+
+
+def test_page_lists_show_and_scroll_whole_rows(visit: Callable[..., Any], live: LiveService) -> None:
+    live.send([["hub", f"leaf-{i}"] for i in range(30)])
+    page = visit()
+    wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
+    page.fill("#search", "hub")
+    page.press("#search", "Enter")
+    playwright.expect(page.locator("#neighbors li")).to_have_count(12)
+    row = page.locator("#neighbors li").first.bounding_box()["height"]
+    height = page.evaluate("document.querySelector('#neighbors').clientHeight")
+    assert height == 6 * row
+    page.locator("#neighbors").hover()
+    page.mouse.wheel(0, 50)
+    top = "document.querySelector('#neighbors').scrollTop"
+    wait_until(
+        page, lambda: page.evaluate(top) > 0 and page.evaluate(top) % row == 0, "the list scrolls to a whole row"
+    )
+
+
+def test_page_highlights_of_many_vertices_are_limited(visit: Callable[..., Any]) -> None:
+    page = visit()
+    started = page.evaluate("""async () => {
+        const { startHighlights } = await import("/static/highlight_layer.js");
+        const [many, few] = [new Map(), new Map()];
+        const arrivals = Array.from({ length: 10000 }, (_, i) => i);
+        startHighlights(many, arrivals, 0, 40);
+        const once = [...many.keys()];
+        for (let i = 0; i < 20; i++) startHighlights(many, arrivals.map((arrival) => arrival + 7 * i), 0, 40);
+        startHighlights(few, [1, 2, 3], 0, 40);
+        return [once, many.size, [...few.keys()]];
+    }""")
+    assert started == [[i * 1250 for i in range(8)], 40, [1, 2, 3]]
+
+
+@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_page_map_uses_its_card(visit: Callable[..., Any], viewport: dict[str, int]) -> None:
+    page = visit(viewport)
+    wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
+    box = """
+        const painted = [];
+        data.forEach((value, i) => { if (i % 4 === 3 && value > 0) painted.push(i >> 2); });
+        const columns = painted.map((at) => at % width);
+        const rows = painted.map((at) => Math.floor(at / width));
+        const extent = (list) => list.reduce((a, b) => Math.max(a, b)) - list.reduce((a, b) => Math.min(a, b));
+        return [extent(columns) / points.width, extent(rows) / points.height];
+    """
+    horizontal, vertical = page.evaluate(f"() => {{ {PIXELS} {box} }}")
+    assert horizontal > 0.7
+    assert vertical > 0.7
+
+
+def test_page_without_labels_is_colored_by_community(visit: Callable[..., Any], tmp_path: Path) -> None:
+    service = LiveService(tmp_path / "unlabeled")
+    labels = service.labels
+    try:
+        service.put_labels = lambda labels: None  # type: ignore[method-assign]
+        vertices = service.grow(1500)
+        page = visit(url=service.url)
+        expect_text(page, "#legend li >> nth=0", "community 1")
+        playwright.expect(page.locator("input[value=community]")).to_be_checked()
+        LiveService.put_labels(service, {vertex: labels[vertex] for vertex in vertices})
+        playwright.expect(page.locator("input[value=label]")).to_be_checked()
+        page.close()
+    finally:
+        service.stop()
+
+
+def test_page_colors_chosen_by_the_user_stay(visit: Callable[..., Any], live: LiveService) -> None:
+    page = visit()
+    playwright.expect(page.locator("input[value=label]")).to_be_checked()
+    page.locator("input[value=age]").check(force=True)
+    live.grow(100)
+    expect_text(page, "#vertices", vertex_count(live))
+    playwright.expect(page.locator("input[value=age]")).to_be_checked()
 
 
 def test_page_search_shows_vertex_and_its_neighbors(visit: Callable[..., Any], live: LiveService) -> None:
@@ -229,6 +380,7 @@ def test_page_ids_and_labels_are_escaped(visit: Callable[..., Any], live: LiveSe
 
 def test_page_colors_can_be_chosen(visit: Callable[..., Any]) -> None:
     page = visit()
+    playwright.expect(page.locator("input[value=label]")).to_be_checked()
     playwright.expect(page.locator("#legend li")).to_have_count(10)
     page.locator("input[value=label]").focus()
     page.keyboard.press("ArrowRight")
@@ -333,19 +485,45 @@ def test_page_stopped_service_shows_unreachable(browser: Any, tmp_path: Path) ->
         page.close()
 
 
-def test_page_service_with_tokens_asks_for_token(browser: Any, tmp_path: Path) -> None:
-    token = "t" * 24
-    service = LiveService(tmp_path / "closed", tokens=Tokens.of(write=[token]))
-    service.http.headers["Authorization"] = f"Bearer {token}"
-    service.grow(1500)
+def test_page_service_with_tokens_asks_for_token(browser: Any, secured: LiveService) -> None:
+    secured.grow(1500)
     page = browser.new_page()
-    try:
-        page.goto(service.url)
-        page.locator("#token-dialog").wait_for(state="visible")
-        page.fill("#token", token)
-        page.press("#token", "Enter")
-        expect_text(page, "#vertices", vertex_count(service))
-        playwright.expect(page.locator("#token-dialog")).to_be_hidden()
-    finally:
-        page.close()
-        service.stop()
+    page.goto(secured.url)
+    page.locator("#token-dialog").wait_for(state="visible")
+    page.fill("#token", SECRET)
+    page.press("#token", "Enter")
+    expect_text(page, "#vertices", vertex_count(secured))
+    playwright.expect(page.locator("#token-dialog")).to_be_hidden()
+    page.close()
+
+
+@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_api_page_tries_a_request_with_the_token(browser: Any, secured: LiveService, viewport: dict[str, int]) -> None:
+    context = browser.new_context(viewport=viewport)
+    context.set_default_timeout(120_000)
+    page, requests, messages = context.new_page(), [], []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: messages.append(message.text))
+    page.goto(f"{secured.url}docs", timeout=120_000)
+    page.fill("#token", SECRET)
+    page.press("#token", "Enter")
+    playwright.expect(page.locator("h3.opblock-tag")).to_have_count(len(TAGS))
+    operation = page.locator("#operations-writes-add_edges_v1_edges_post")
+    operation.locator("button.opblock-summary-control").click()
+    playwright.expect(operation.locator(".response[data-code='409']")).to_contain_text("different keys")
+    playwright.expect(operation.locator("textarea")).to_have_value(re.compile('"order-17"'))
+    operation.locator("button.execute").click()
+    playwright.expect(operation.locator(".live-responses-table .response-col_status").last).to_contain_text("200")
+    assert secured.http.get("/v1/stats").json()["vertices"] == 3
+    assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+    assert [url for url in requests if not url.startswith((secured.url, "data:"))] == []
+    assert [message for message in messages if "401" not in message] == []
+    context.close()
+
+
+def test_api_page_of_an_unreachable_description_says_so(browser: Any, secured: LiveService) -> None:
+    page = browser.new_page()
+    page.route("**/openapi.json*", lambda route: route.fulfill(status=503, json={"error": "not ready"}))
+    page.goto(f"{secured.url}docs", timeout=120_000)
+    expect_text(page, "#message", "Cannot read the description of the API: not ready")
+    page.close()

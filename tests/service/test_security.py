@@ -39,7 +39,6 @@ READS = [
     ("POST", "/v1/score", {"pairs": [["a", "b"]]}),
     ("POST", "/v1/recommend", {"vertices": ["a"]}),
     ("GET", "/metrics", None),
-    ("GET", "/docs", None),
     ("GET", "/openapi.json", None),
 ]
 

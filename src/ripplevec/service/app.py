@@ -9,14 +9,13 @@ from typing import Any
 import anyio.to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Match, Route
 
 from ripplevec._version import __version__
 from ripplevec.errors import RipplevecError
-from ripplevec.service.api_docs import CONTENT_SECURITY_POLICY, render_api_docs
+from ripplevec.service import schemas, static_files
 from ripplevec.service.fast_read import FastReadMiddleware
 from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.logs import RequestLogMiddleware, log
@@ -27,7 +26,7 @@ from ripplevec.service.security import PUBLIC_PATHS, AuthMiddleware
 from ripplevec.service.settings import Settings
 
 # The most frequent requests first: routes are matched in order.
-_ROUTERS = (vertices.router, writes.router, changes.router, operations.router, map_routes.router)
+_ROUTERS = (vertices.router, writes.router, changes.router, operations.router, map_routes.router, static_files.router)
 
 
 def create_app(
@@ -65,6 +64,8 @@ def create_app(
         title="Ripplevec",
         summary="Vectors for a growing graph, one arrival at a time",
         version=__version__,
+        description=schemas.DESCRIPTION,
+        openapi_tags=schemas.TAGS,
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
@@ -79,16 +80,8 @@ def create_app(
     for router in _ROUTERS:
         app.include_router(router)
     _extend_openapi(app, runtime)
-    _add_api_docs(app)
     _add_error_handlers(app)
     return app
-
-
-def _add_api_docs(app: FastAPI) -> None:
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        headers = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
-        return HTMLResponse(render_api_docs(app.openapi()), headers=headers)
 
 
 def _add_error_handlers(app: FastAPI) -> None:
@@ -125,7 +118,7 @@ def _allowed_methods(request: Request) -> str:
 
 
 def _extend_openapi(app: FastAPI, runtime: Runtime) -> None:
-    """Add the parts that depend on this service to the OpenAPI description: its tokens and vector dimension."""
+    """Add to the OpenAPI description what success means, the tokens of this service, and its vector dimension."""
     generate = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -135,6 +128,10 @@ def _extend_openapi(app: FastAPI, runtime: Runtime) -> None:
             description["security"] = [{"token": []}]
             for path in PUBLIC_PATHS & description["paths"].keys():
                 description["paths"][path]["get"]["security"] = []
+        for operation in (operation for methods in description["paths"].values() for operation in methods.values()):
+            if operation["responses"]["200"]["description"] == "Successful Response":  # set by FastAPI
+                written = "writes" in operation["tags"]
+                operation["responses"]["200"]["description"] = "The batch is on disk." if written else "The answer."
         if runtime.status == "ready":
             body = description["paths"]["/v1/nearest"]["post"]["requestBody"]["content"]["application/json"]
             vector = body["schema"]["properties"]["vector"]

@@ -27,7 +27,7 @@ from ripplevec.service.change_feed import ChangeFeed, EncodedChangeFeed
 from ripplevec.service.coalesced_reads import CoalescedReads
 from ripplevec.service.logs import log_event
 from ripplevec.service.map.stream_stats import Drift
-from ripplevec.service.metrics import Metrics
+from ripplevec.service.metrics import Metrics, resident_bytes
 from ripplevec.service.request_body import BodyReader
 from ripplevec.service.responses import RejectedRequest, ResponseBudget
 from ripplevec.service.settings import Settings
@@ -341,6 +341,7 @@ class Runtime:
         gauge("queue_reads", "Reads that wait for a thread.", lambda: self._waiting_reads)
         gauge("body_bytes", "Bytes of request bodies in memory.", body_bytes)
         gauge("answer_bytes", "Bytes of large responses not sent yet.", lambda: self.response_budget.pending_bytes)
+        gauge("memory_bytes", "Resident memory of the process.", lambda: resident_bytes() or math.nan)
         gauge("followers", "Open change streams and plain requests for changes.", lambda: self.feed.followers)
         gauge("feed_batches", "Batches whose changes are retained.", lambda: self.feed.newest - self.feed.oldest)
         gauge("snapshot_sequence", "Sequence number of the newest snapshot.", lambda: self.snapshot_state()[0])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -94,6 +96,15 @@ class Metrics:
         """Count batches that could not be journaled."""
         self.failed_batches.inc(batches)
 
+    def count_errors(self) -> dict[str, int]:
+        """Return the number of batches that could not be journaled, and of unexpected errors (500), since the start."""
+        return {
+            "failed_batches": int(sum(total for _, total in _read_totals(self.failed_batches))),
+            "failed_requests": int(
+                sum(total for labels, total in _read_totals(self.requests) if labels["status"] == "500")
+            ),
+        }
+
     def recent_batches(self) -> list[AppliedBatch]:
         """Return the most recent batches in order."""
         return list(self._recent)
@@ -121,3 +132,18 @@ class Metrics:
     def render(self) -> bytes:
         """Return all metrics in the Prometheus text format."""
         return generate_latest(self.registry)
+
+
+def _read_totals(counter: Counter) -> Iterator[tuple[dict[str, str], float]]:
+    """Yield the labels and the value of each series of a counter."""
+    for metric in counter.collect():
+        yield from ((sample.labels, sample.value) for sample in metric.samples if sample.name.endswith("_total"))
+
+
+def resident_bytes() -> int | None:
+    """Return the memory of this process; None where the system has no `/proc`."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")

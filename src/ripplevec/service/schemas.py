@@ -182,12 +182,18 @@ class Previewed(BaseModel):
     vector: list[float]
 
 
+_EXAMPLES: dict[str, dict[str, Any]] = {
+    "edges": {"key": "order-17", "edges": [["ann", "bob"], ["ann", "carol", 2.0]]},
+    "arrivals": {"arrivals": [{"id": "dave", "neighbors": ["ann", "bob"]}]},
+}
+
+
 def describe_events_body(required: str) -> dict[str, Any]:
     """Describe the body of a write for OpenAPI; the list named `required` must not be empty."""
     lines = {"type": "string", "description": 'one JSON edge per line, `["a","b",2.0]` or `{"src":"a","dst":"b"}`'}
     arrow = {"type": "string", "format": "binary", "description": "columns src, dst[, weight, op, time]"}
     content = {
-        "application/json": {"schema": describe_document(required)},
+        "application/json": {"schema": describe_document(required), "example": _EXAMPLES[required]},
         "application/x-ndjson": {"schema": lines},
         "application/vnd.apache.arrow.stream": {"schema": arrow},
     }
@@ -199,6 +205,39 @@ def describe_json_body(model: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": model.model_json_schema()}}}}
 
 
+STATUS_MEANINGS = {
+    400: "The request has two Host headers or cannot be parsed as HTTP.",
+    401: "A token is required, or the token is unknown.",
+    403: "The token permits reads only, or the request comes from another website.",
+    404: "A vertex or an edge does not exist. Nothing of the batch was stored.",
+    408: "The body did not arrive in time.",
+    409: "The document and the header have different keys.",
+    410: "Changes after `since` are no longer available: read the vectors again, and follow from their number.",
+    413: "The body, or the number of events or ids in it, is above the limit.",
+    415: "The content type is not supported, or the body is compressed.",
+    421: "The name in the Host header is not allowed (`--allow-host`).",
+    422: "The body or a parameter has a value that cannot be used. Nothing of the batch was stored.",
+    429: "Too many requests are waiting: retry after the seconds in `Retry-After`.",
+    500: "An unexpected error; the log of the service has the details.",
+    503: "The service is recovering, closing or busy, or the disk cannot be written: retry after `Retry-After`.",
+}
+"""The meaning of every error status, for OpenAPI."""
+
+DESCRIPTION = """
+Every response has the sequence number of the state that it was read from. Every error is `{"error": "…"}`, with a
+message that tells what was expected and what was received.
+"""
+
+TAGS = [
+    {"name": "reads", "description": "Vectors, nearest vertices, scores, and labels of vertices."},
+    {"name": "writes", "description": "Batches: each is applied as a whole or not at all, and is on disk afterwards."},
+    {"name": "changes", "description": "Vectors that moved, batch by batch."},
+    {"name": "operations", "description": "Statistics, metrics and health of the service."},
+]
+"""The groups of endpoints, in the order of the API page."""
+
+
 def describe_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Describe the error responses of an endpoint for OpenAPI: these, and those that any endpoint may send."""
-    return {status: {"model": Error} for status in (400, 401, 403, *statuses, 421, 503)}
+    described = (400, 401, 403, *statuses, 421, 500, 503)
+    return {status: {"model": Error, "description": STATUS_MEANINGS[status]} for status in described}

@@ -18,9 +18,9 @@ from ripplevec.service.responses import error_response
 READ_TOKENS, WRITE_TOKENS = "RIPPLEVEC_READ_TOKENS", "RIPPLEVEC_WRITE_TOKENS"
 MIN_TOKEN_LENGTH = 16
 
-PUBLIC_PATHS = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
+PUBLIC_PATHS = frozenset({"/", "/docs", "/healthz", "/readyz", "/favicon.ico"})
 PUBLIC_PREFIXES = ("/static/",)
-"""Paths that need no token: health checks and the live page, which itself contains no data."""
+"""Paths that need no token: health checks, and the pages, which themselves contain no data."""
 
 _PAGES = frozenset({"/", "/docs"})
 _TRUSTED_SITES = frozenset({"same-origin", "none"})  # not same-site, which includes other ports of this machine

@@ -1,75 +1,12 @@
-"""The live page over HTTP: its files, security policy and endpoints."""
+"""The endpoints of the live page."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-
-from ripplevec.service.map import routes
-
-PAGE_FILES = ["main.js", "api.js", "charts.js", "colors.js", "highlight_layer.js", "map_view.js", "point_layer.js"]
-PAGE_FILES += ["point_store.js", "vertex_panel.js", "viewport.js", "page.css", "plotly.css", "ripplevec.svg"]
-
-
-def test_page_has_a_strict_content_security_policy(service: Any) -> None:
-    answer = service.http.get("/")
-    assert answer.headers["content-type"].startswith("text/html")
-    policy = answer.headers["content-security-policy"]
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
-    assert "http:" not in policy
-    assert answer.headers["x-content-type-options"] == "nosniff"
-
-
-def test_page_has_no_inline_code_or_external_files(service: Any) -> None:
-    page = service.http.get("/").text
-    assert not re.search(r"<script(?![^>]*\bsrc=)", page)
-    assert not re.search(r"\son\w+=|<style|\sstyle=", page)
-    assert not re.search(r"(?:src|href)=\"(?!/static/|#)", page)
-    for name in PAGE_FILES:
-        text = service.http.get(f"/static/{name}").text.replace("http://www.w3.org/2000/svg", "")
-        assert "http://" not in text
-        assert "https://" not in text
-
-
-def test_page_scripts_never_insert_markup(service: Any) -> None:
-    for name in PAGE_FILES:
-        text = service.http.get(f"/static/{name}").text
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), name
-
-
-def test_page_referenced_files_exist(service: Any) -> None:
-    page = service.http.get("/").text
-    named = set(re.findall(r"/static/([\w.]+)", page))
-    for name in [name for name in PAGE_FILES if name.endswith(".js")]:
-        named |= set(re.findall(r'from "\./([\w.]+)"', service.http.get(f"/static/{name}").text))
-    assert named == {*PAGE_FILES, "plotly.js"}
-    for name in named:
-        answer = service.http.get(f"/static/{name}")
-        assert answer.status_code == 200, name
-        assert answer.headers["content-type"].startswith(routes.MEDIA_TYPES["." + name.rpartition(".")[2]]), name
-
-
-def test_page_plotly_is_the_installed_version(service: Any) -> None:
-    answer = service.http.get("/static/plotly.js")
-    assert answer.content == routes.plotly_js().read_bytes()
-    assert "max-age" in answer.headers["cache-control"]
-
-
-def test_page_has_placeholders_for_plotly_styles(service: Any) -> None:
-    names = re.findall(r'getElementById\("([0-9a-f]{64})"\)', routes.plotly_js().read_text())
-    assert names, "then the page needs no elements for them any more"
-    for name in names:
-        assert f'<meta id="{name}">' in service.http.get("/").text
-
-
-@pytest.mark.parametrize("name", ["nothing.js", "index.html", "..%2Fapp.py", "%2e%2e%2fapp.py", "routes.py"])
-def test_static_other_files_are_not_served(service: Any, name: str) -> None:
-    assert service.http.get(f"/static/{name}").status_code == 404
 
 
 def test_map_endpoint_returns_a_point_per_vertex(service: Any) -> None:

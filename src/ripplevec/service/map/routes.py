@@ -1,52 +1,26 @@
-"""Live page and its endpoints: points of the map, stream statistics, the neighborhood of a vertex, static files."""
+"""Endpoints of the live page: points of the map, stream statistics, the neighborhood of a vertex."""
 
 from __future__ import annotations
 
-import re
 import threading
-from functools import cache
-from importlib.resources import files
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import FileResponse, HTMLResponse, Response
+from fastapi.responses import Response
 
 from ripplevec.batch import Id
 from ripplevec.embedder import Embedder
-from ripplevec.errors import MissingExtraError, UnknownVertexError
+from ripplevec.errors import UnknownVertexError
 from ripplevec.service import model_reads
 from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.map.map_state import LabelStore, MapState, RecentChanges, json_id, read_neighborhood
 from ripplevec.service.map.stream_stats import StreamStats
 from ripplevec.service.metrics import Metrics
 from ripplevec.service.path_ids import IdKind
-from ripplevec.service.responses import RejectedRequest, json_response
+from ripplevec.service.responses import json_response
 
 MAX_NEIGHBORHOOD = 100
 """Maximum number of neighbors, and of nearest vertices, that are shown for a vertex."""
-
-CONTENT_SECURITY_POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data: blob:",  # plotly.js renders to images
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    ]
-)
-HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-cache",
-}
-MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 router = APIRouter(include_in_schema=False)
 _creation_lock = threading.Lock()
@@ -132,46 +106,3 @@ async def read_around(
     """Return a vertex with its neighbors and its nearest vertices."""
     runtime: Runtime = request.app.state.runtime
     return json_response(await runtime.run_map_read(page.read_around, id, kind, k, receive=request.receive))
-
-
-@router.get("/")
-def read_page() -> Response:
-    """Return the HTML page, which contains no data."""
-    return HTMLResponse(_render_page(), headers=HEADERS)
-
-
-@router.get("/static/{name}")
-def read_static_file(name: str) -> Response:
-    """Return a script, style sheet or image of the page."""
-    path = plotly_js() if name == "plotly.js" else _static_files().get(name)
-    if path is None:
-        raise RejectedRequest(404, "no such file")
-    caching = {"Cache-Control": "max-age=86400"} if name == "plotly.js" else {}
-    return FileResponse(path, media_type=MEDIA_TYPES[path.suffix], headers={**HEADERS, **caching})
-
-
-@cache
-def _static_files() -> dict[str, Path]:
-    folder = Path(str(files("ripplevec.service") / "page"))
-    return {path.name: path for path in folder.iterdir() if path.suffix in MEDIA_TYPES}
-
-
-@cache
-def _render_page() -> str:
-    """Return the page with a placeholder element for each style sheet that plotly.js would insert as text.
-
-    The content security policy forbids such styles (for geographic maps, which this page does not use), and plotly.js
-    inserts one only if no element has its id.
-    """
-    template = (files("ripplevec.service") / "page" / "index.html").read_text(encoding="utf-8")
-    ids = re.findall(r'getElementById\("([0-9a-f]{64})"\)', plotly_js().read_text(encoding="utf-8"))
-    return template.replace("<!-- styles -->", "".join(f'<meta id="{id}">' for id in dict.fromkeys(ids)))
-
-
-@cache
-def plotly_js() -> Path:
-    """Return the path of plotly.js in the installed `plotly` package."""
-    spec = find_spec("plotly")
-    if spec is None or spec.origin is None:
-        raise MissingExtraError("the live page", "serve")
-    return Path(spec.origin).parent / "package_data" / "plotly.min.js"

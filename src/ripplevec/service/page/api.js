@@ -10,12 +10,16 @@ export class RequestError extends Error {
   }
 }
 
+/** Return the header with the access token of this tab; none if it has no token. */
+export function authorization() {
+  const token = sessionStorage.getItem(TOKEN_KEY);
+  return token ? { Authorization: `Bearer ${token}` } : {};
+}
+
 /** Send a GET request and return the parsed JSON response. */
 export async function getJson(path, parameters = {}) {
   const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== undefined));
-  const token = sessionStorage.getItem(TOKEN_KEY);
-  const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  const response = await fetch(`${path}?${query}`, { headers, cache: "no-store" });
+  const response = await fetch(`${path}?${query}`, { headers: authorization(), cache: "no-store" });
   const body = await response.json().catch(() => ({}));
   if (!response.ok) throw new RequestError(response.status, body.error ?? `the service answered ${response.status}`);
   return body;

@@ -15,7 +15,8 @@ export function cssColor(name) {
 export class ColorScheme {
   constructor(points) {
     this.points = points;
-    this.mode = "label"; // or "community", "age"
+    this.mode = "community"; // or "label", "age"
+    this.isChosen = false; // whether the user has chosen the mode
     this.colorIndexByLabel = new Map(); // a label keeps the color that it got first
   }
 

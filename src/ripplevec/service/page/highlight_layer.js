@@ -5,7 +5,9 @@ import { cssColor } from "./colors.js";
 
 const HALO_DURATION = 2000; // milliseconds
 const RING_DURATION = 900;
-const MAX_HIGHLIGHTS = 400; // of each kind; more cannot be distinguished
+const RADIUS = 15; // pixels of the largest halo or ring
+const MAX_COVERAGE = 0.06; // of the map by the highlights of a kind; more would hide the colors of the points
+const MAX_NEW_SHARE = 0.2; // of the highlights that one update may start, so that they do not come in waves
 
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -25,9 +27,14 @@ export class HighlightLayer {
   add({ added, moved }) {
     const now = performance.now();
     const arrivals = (slots) => slots.map((slot) => this.points.arrival[slot]);
-    startHighlights(this.halos, arrivals(added), now);
-    if (!reducedMotion.matches) startHighlights(this.rings, arrivals(moved), now);
+    startHighlights(this.halos, arrivals(added), now, this.maxHighlights);
+    if (!reducedMotion.matches) startHighlights(this.rings, arrivals(moved), now, this.maxHighlights);
     this.requestPaint();
+  }
+
+  /** Number of highlights of each kind at a time. */
+  get maxHighlights() {
+    return Math.ceil((MAX_COVERAGE * this.viewport.width * this.viewport.height) / (Math.PI * RADIUS ** 2));
   }
 
   /** Show a vertex with its neighbors and nearest vertices, or none (null). */
@@ -68,7 +75,7 @@ export class HighlightLayer {
     context.lineWidth = 1.6;
     for (const [arrival, progress] of activeHighlights(this.rings, now, RING_DURATION)) {
       context.globalAlpha = 0.9 * (1 - progress);
-      traceCircle(context, this.pixelsOf(arrival), 3 + 11 * progress);
+      traceCircle(context, this.pixelsOf(arrival), 3 + (RADIUS - 3) * progress);
       context.stroke();
     }
     context.globalAlpha = 1;
@@ -80,7 +87,7 @@ export class HighlightLayer {
       const strength = reducedMotion.matches ? 0.6 : 1 - progress;
       const center = this.pixelsOf(arrival);
       context.globalAlpha = 0.34 * strength;
-      traceCircle(context, center, 4 + 11 * strength);
+      traceCircle(context, center, RADIUS - 11 * (1 - strength));
       context.fill();
       context.globalAlpha = 0.35 + 0.65 * strength;
       traceCircle(context, center, 3 + 1.5 * strength);
@@ -143,13 +150,11 @@ function* activeHighlights(highlights, now, duration) {
   }
 }
 
-function startHighlights(highlights, arrivals, now) {
-  const step = Math.max(1, Math.ceil(arrivals.length / MAX_HIGHLIGHTS));
-  for (let i = 0; i < arrivals.length; i += step) highlights.set(arrivals[i], now);
-  for (const arrival of highlights.keys()) {
-    if (highlights.size <= MAX_HIGHLIGHTS) break;
-    highlights.delete(arrival);
-  }
+/** Highlight some of the vertices, evenly spaced: as many as the limits of all highlights and of one update allow. */
+export function startHighlights(highlights, arrivals, now, limit) {
+  const allowed = Math.min(limit - highlights.size, Math.ceil(MAX_NEW_SHARE * limit));
+  const step = Math.max(1, arrivals.length / allowed);
+  for (let i = 0; allowed > 0 && i < arrivals.length; i += step) highlights.set(arrivals[Math.floor(i)], now);
 }
 
 function isPlaced(vertex) {

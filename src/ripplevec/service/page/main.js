@@ -1,15 +1,17 @@
 // Entry point of the live page: polls the service and passes updates to the map, the vertex panel and the charts.
 
-import { getJson, RequestError, storeToken } from "./api.js";
+import { authorization, getJson, RequestError, storeToken } from "./api.js";
 import { Charts } from "./charts.js";
 import { ColorScheme } from "./colors.js";
+import { showHealth } from "./health.js";
 import { MapView } from "./map_view.js";
 import { PointStore } from "./point_store.js";
 import { createElement, VertexPanel } from "./vertex_panel.js";
 
 // Milliseconds.
 const MAP_INTERVAL = 300;
-const CHARTS_INTERVAL = 1000;
+const CHARTS_INTERVAL = 800; // below a second, so that every second is read
+const HEALTH_INTERVAL = 2000;
 const RETRY_INTERVAL = 2000;
 const IDLE_AFTER = 4000; // without a new batch
 
@@ -34,14 +36,27 @@ async function updateMap() {
   const response = await getJson("/v1/map", { epoch: points.epoch, tick: points.tick });
   const changes = points.update(response);
   if (changes.changed) {
+    chooseDefaultColors();
     map.update(changes, response.whole);
     await panel.update(changes);
   }
   showModelStats(response.model);
 }
 
+/** Color by label as soon as there are labels, unless the user has chosen. */
+function chooseDefaultColors() {
+  if (colors.isChosen || colors.mode === "label" || !points.hasLabels()) return;
+  colors.mode = "label";
+  find("input[name=color][value=label]").checked = true;
+}
+
 async function updateCharts() {
   charts.draw(await getJson("/v1/map/pulse"));
+}
+
+async function updateHealth() {
+  showHealth(document, await getJson("/v1/stats"));
+  find("#metrics-link").hidden = "Authorization" in authorization(); // a link cannot send the token
 }
 
 function showModelStats(model) {
@@ -124,7 +139,7 @@ find("#token-form").addEventListener("submit", (event) => {
 
 for (const radio of document.querySelectorAll("input[name=color]")) {
   radio.addEventListener("change", () => {
-    colors.mode = radio.value;
+    [colors.mode, colors.isChosen] = [radio.value, true];
     map.pointLayer.refresh(true);
   });
 }
@@ -137,10 +152,7 @@ find("#zoom-in").addEventListener("click", () => map.viewport.zoom(0.7));
 find("#zoom-out").addEventListener("click", () => map.viewport.zoom(1.4));
 find("#show-all").addEventListener("click", () => map.showAll());
 map.pointLayer.onPaint = updateLegend;
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-  map.pointLayer.refresh(true);
-  if (charts.latest) charts.draw(charts.latest);
-});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => map.pointLayer.refresh(true));
 
 find("#commands").textContent = `ripplevec replay edges.csv --rate 100 --to ${location.origin}
 curl -X POST ${location.origin}/v1/edges \\
@@ -148,3 +160,4 @@ curl -X POST ${location.origin}/v1/edges \\
 
 poll(updateMap, MAP_INTERVAL);
 poll(updateCharts, CHARTS_INTERVAL);
+poll(updateHealth, HEALTH_INTERVAL);

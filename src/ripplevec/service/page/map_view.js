@@ -58,7 +58,8 @@ export class MapView {
   }
 
   findSlot(at, radius) {
-    return this.points.findNearest(...this.viewport.toPosition(...at), radius * this.viewport.unit);
+    const { unit, stretch } = this.viewport;
+    return this.points.findNearest(...this.viewport.toPosition(...at), radius * unit, stretch);
   }
 
   handleKey(event) {
@@ -82,7 +83,7 @@ export class MapView {
   }
 
   selectCenter() {
-    const slot = this.points.findNearest(this.viewport.x, this.viewport.y, Infinity);
+    const slot = this.points.findNearest(this.viewport.x, this.viewport.y, Infinity, this.viewport.stretch);
     if (slot !== undefined) this.onSelect(this.points.id[slot]);
   }
 

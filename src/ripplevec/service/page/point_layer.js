@@ -81,15 +81,16 @@ export class PointLayer {
   paintGroup({ color, slots }, { data, width, height }, { size, offsets, coverage }, progress) {
     const [red, green, blue] = parseColor(color);
     const { x, y, previousX, previousY } = this.points;
-    const scale = devicePixelRatio / this.viewport.unit;
-    const left = width / 2 - this.viewport.x * scale - size / 2;
-    const top = height / 2 + this.viewport.y * scale - size / 2;
+    const scaleY = devicePixelRatio / this.viewport.unit;
+    const scaleX = scaleY * this.viewport.stretch;
+    const left = width / 2 - this.viewport.x * scaleX - size / 2;
+    const top = height / 2 + this.viewport.y * scaleY - size / 2;
     for (const slot of slots) {
       const isMoving = progress < 1 && slot < previousX.length;
       const pointX = isMoving ? previousX[slot] + progress * (x[slot] - previousX[slot]) : x[slot];
       const pointY = isMoving ? previousY[slot] + progress * (y[slot] - previousY[slot]) : y[slot];
-      const column = Math.round(left + scale * pointX);
-      const row = Math.round(top - scale * pointY);
+      const column = Math.round(left + scaleX * pointX);
+      const row = Math.round(top - scaleY * pointY);
       if (!(column >= 0 && row >= 0 && column + size <= width && row + size <= height)) continue;
       const corner = 4 * (row * width + column);
       for (let i = 0; i < offsets.length; i++) {

@@ -76,6 +76,11 @@ export class PointStore {
     this.x[slot] = this.y[slot] = NaN; // slots are not reused, so that other slots keep their numbers
   }
 
+  /** Return whether a point has a label. */
+  hasLabels() {
+    return this.label.some((label) => label !== null);
+  }
+
   /** Iterate over all slots in use. */
   slots() {
     return this.slotByArrival.values();
@@ -93,12 +98,12 @@ export class PointStore {
     return left <= right ? { left, right, bottom, top } : { left: -1, right: 1, bottom: -1, top: 1 };
   }
 
-  /** Return the slot nearest to a position within a maximum distance, or undefined. */
-  findNearest(x, y, maxDistance) {
+  /** Return the slot nearest to a position within a maximum distance, or undefined; `stretch` scales x. */
+  findNearest(x, y, maxDistance, stretch) {
     let best;
     let bestSquared = maxDistance ** 2;
     for (const slot of this.slots()) {
-      const squared = (this.x[slot] - x) ** 2 + (this.y[slot] - y) ** 2;
+      const squared = (stretch * (this.x[slot] - x)) ** 2 + (this.y[slot] - y) ** 2;
       if (squared < bestSquared) [best, bestSquared] = [slot, squared];
     }
     return best;

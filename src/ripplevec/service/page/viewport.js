@@ -1,6 +1,7 @@
 // The visible part of the map, and how mouse, touch and pinch gestures move it.
 
-const MARGIN = 1.12; // factor around the bounding box of all points
+const MARGIN = 1.08; // factor around the bounding box of all points
+const MAX_STRETCH = 1.6; // of the map in one direction, so that it uses a wide or a high container
 const TAP_TOLERANCE = 4; // pixels that a pointer may move and still tap
 
 export class Viewport {
@@ -29,15 +30,16 @@ export class Viewport {
     return Math.max(this.container.clientHeight, 1);
   }
 
-  // Conversion between map positions and pixels, [left, top] from the corner of the container. `unit` is the size of a
-  // pixel on the map.
+  // Conversion between map positions and pixels, [left, top] from the corner of the container. `unit` is the height of
+  // a pixel on the map, and `unit / stretch` its width.
 
   toPixels(x, y) {
-    return [(x - this.x) / this.unit + this.width / 2, (this.y - y) / this.unit + this.height / 2];
+    return [((x - this.x) * this.stretch) / this.unit + this.width / 2, (this.y - y) / this.unit + this.height / 2];
   }
 
   toPosition(left, top) {
-    return [this.x + (left - this.width / 2) * this.unit, this.y - (top - this.height / 2) * this.unit];
+    const right = ((left - this.width / 2) * this.unit) / this.stretch;
+    return [this.x + right, this.y - (top - this.height / 2) * this.unit];
   }
 
   isVisible({ x, y }) {
@@ -52,8 +54,10 @@ export class Viewport {
   }
 
   fit({ left, right, bottom, top }) {
-    const unit = MARGIN * Math.max((right - left) / this.width, (top - bottom) / this.height, 1e-9);
-    return { x: (left + right) / 2, y: (bottom + top) / 2, unit };
+    const pixelWidth = MARGIN * Math.max((right - left) / this.width, 1e-9);
+    const pixelHeight = MARGIN * Math.max((top - bottom) / this.height, 1e-9);
+    const stretch = Math.min(Math.max(pixelHeight / pixelWidth, 1 / MAX_STRETCH), MAX_STRETCH);
+    return { x: (left + right) / 2, y: (bottom + top) / 2, unit: Math.max(pixelHeight, pixelWidth * stretch), stretch };
   }
 
   /** Show all points, but stay if that would change little: one moving point must not move the map. */
@@ -61,8 +65,8 @@ export class Viewport {
     if (this.movedByUser) return;
     const target = this.fit(box);
     const distance = Math.hypot(target.x - this.x, target.y - this.y) / (target.unit * this.width);
-    const ratio = target.unit / this.unit;
-    if (distance > 0.06 || ratio > 1.06 || ratio < 0.8) Object.assign(this, target);
+    const ratios = [target.unit / this.unit, (target.unit / target.stretch) / (this.unit / this.stretch)];
+    if (distance > 0.06 || Math.max(...ratios) > 1.06 || Math.min(...ratios) < 0.8) Object.assign(this, target);
   }
 
   reset(box) {
@@ -77,7 +81,7 @@ export class Viewport {
   }
 
   pan(right, down) {
-    this.x += right * this.unit;
+    this.x += (right * this.unit) / this.stretch;
     this.y -= down * this.unit;
     this.movedByUser = true;
     this.onChange();

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from ripplevec._version import __version__
 from ripplevec.service import model_reads, schemas
 from ripplevec.service.lifecycle import Runtime
-from ripplevec.service.metrics import CONTENT_TYPE
+from ripplevec.service.metrics import CONTENT_TYPE, resident_bytes
 from ripplevec.service.responses import json_response
 
 router = APIRouter(tags=["operations"])
@@ -21,7 +21,7 @@ _FULL_READ_SECONDS = 60.0  # timeout of reads of the whole state
 
 @router.get("/v1/stats", responses=schemas.describe_errors(422), response_model=dict[str, Any])
 async def stats(request: Request, digest: bool = False, full: bool = False) -> Response:
-    """Return sizes, sequence number, growth since the last anchor, queue, snapshots and rates of the last minute.
+    """Return sizes, growth since the last anchor, queue, memory, errors, snapshots and rates of the last minute.
 
     `digest` adds the digest of the state, `full` its diagnostics; both read the whole state while writers wait.
     """
@@ -32,7 +32,13 @@ async def stats(request: Request, digest: bool = False, full: bool = False) -> R
         **await runtime.read_inline(lambda: model_reads.read_model_stats(model)),
         "version": __version__,
         "status": runtime.status,
-        "queue": {"requests": writer.queued_requests, "events": writer.queued_events},
+        "queue": {
+            "requests": writer.queued_requests,
+            "events": writer.queued_events,
+            "max_requests": runtime.settings.limits.queue_requests,
+        },
+        "memory_bytes": resident_bytes(),
+        "errors": runtime.metrics.count_errors(),
         "feed": {"oldest": feed.oldest, "newest": feed.newest, "followers": feed.followers},
         "snapshot": {
             "sequence": snapshot,
@@ -70,7 +76,11 @@ async def healthz(request: Request) -> Response:
     return json_response({"status": request.app.state.runtime.status})
 
 
-@router.get("/readyz", response_model=dict[str, str], responses={**_PUBLIC_ERRORS, 503: {"model": dict[str, str]}})
+@router.get(
+    "/readyz",
+    response_model=dict[str, str],
+    responses={**_PUBLIC_ERRORS, 503: {"model": dict[str, str], "description": schemas.STATUS_MEANINGS[503]}},
+)
 async def readyz(request: Request) -> Response:
     """Return whether requests are accepted: not during recovery, nor while the service is closing.
 
