@@ -76,6 +76,8 @@ class Store:
         self._call()
         self._check()
 
+    def close(self) -> None: ...
+
     def _call(self) -> None:
         self._scheduler.pause()
         if self._scheduler.random.random() < 0.05:
@@ -102,7 +104,7 @@ class Run:
         for module in (locks_module, session_module, feed_module, sync_module):
             patch.setattr(module, "threading", threads)
         store = Store(self.scheduler, self.expected)
-        patch.setattr(sync_module, "create_lance_sink", lambda _: store)
+        patch.setattr(sync_module, "create_vector_store_sink", lambda _: store)
         patch.setattr(sync_module, "log_event", lambda *_, **__: None)
         patch.setattr(ripple, "correct_bases", self._pausing(ripple.correct_bases))
         for name in ("solve_start", "apply"):

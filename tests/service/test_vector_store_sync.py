@@ -57,6 +57,24 @@ def test_store_sync_follows_the_model_across_restarts(start: Any, tmp_path: Path
     assert "ripplevec_sink_batches 0.0" in service.http.get("/metrics").text
 
 
+def test_store_sync_follows_the_model_in_qdrant(start: Any, tmp_path: Path) -> None:
+    qdrant_client = pytest.importorskip("qdrant_client", reason="not installed: pip install qdrant-client")
+    address = f"qdrant://{tmp_path}/qdrant?distance=euclid"
+    ring = [[f"r{vertex}", f"r{(vertex + step) % 40}"] for vertex in range(40) for step in (1, 2, 5)]
+    for edges in (ring, [["new", "r1"], ["new", "r2"], [7, "new"]]):  # with a restart between the two
+        service = start(sink=address, parameters={"dim": 8, "threads": 1, "change_threshold": 0.0})
+        assert service.edges(*edges).status_code == 200
+        assert service.http.delete(f"/v1/vertices/{edges[-1][1]}").status_code == 200
+        ids, vectors = service.runtime.model.ids, service.runtime.model.to_numpy()
+        service.stop()  # writes what is pending, and closes the store
+        client = qdrant_client.QdrantClient(path=str(tmp_path / "qdrant"))
+        points, _ = client.scroll("vertices", limit=1000, with_vectors=True)
+        client.close()
+        found = {point.payload["id"]: point.vector for point in points}
+        assert found.keys() == set(ids)
+        assert np.array_equal(np.array([found[name] for name in ids], np.float32), vectors)
+
+
 def test_store_sync_invalid_address_stops_the_service(start: Any) -> None:
     service = start(sink="changes.jsonl", ready=False)
     service.thread.join(60)

@@ -29,7 +29,7 @@ OTHER_VARIABLES = ("RIPPLEVEC_READ_TOKENS", "RIPPLEVEC_WRITE_TOKENS", "RIPPLEVEC
 """Variables that have no option: secrets, which other users of a machine could see among its processes, and data."""
 
 _NOT_IN_FILES = ("config", "print_config", "help")
-_SECRET = re.compile(r"(?P<name>[^&=]*(?:password|secret|token)[^&=]*)=[^&]*", re.IGNORECASE)
+_SECRET = re.compile(r"(?P<name>[^&=]*(?:password|secret|token|key)[^&=]*)=[^&]*", re.IGNORECASE)
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:

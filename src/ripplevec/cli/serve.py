@@ -26,7 +26,10 @@ Source = Annotated[
 DeadLetters = Annotated[
     str | None, typer.Option(help="Destination of source messages that cannot be parsed.", metavar="URL|FILE")
 ]
-Sink = Annotated[str | None, typer.Option(help="Vector store to keep up to date: lancedb://DIR?table=…", metavar="URL")]
+Sink = Annotated[
+    str | None,
+    typer.Option(help="Vector store to keep up to date: lancedb://…, postgresql://… or qdrant://…", metavar="URL"),
+]
 MaxDelay = Annotated[
     float, _service_option("Time that a batch waits for others, to be flushed together.", min=0, max=1000)
 ]

@@ -20,11 +20,17 @@ from ripplevec.io.sources.frames import FrameSource
 from ripplevec.io.sources.stdin import StdinSource
 
 if TYPE_CHECKING:
-    from ripplevec.io.sinks.lance import LanceSink
+    from ripplevec.io.sinks.vector_store import VectorStoreSink
 
 T = TypeVar("T")
 
-REDIS_SCHEMES, LANCE_SCHEME = ("redis", "rediss", "unix"), "lancedb"
+REDIS_SCHEMES = ("redis", "rediss", "unix")
+VECTOR_STORES = {
+    "lancedb": "lancedb://DIRECTORY?table=…",
+    "postgresql": "postgresql://USER@HOST/DATABASE?table=…",
+    "qdrant": "qdrant://HOST:PORT?collection=…",
+}
+"""Vector stores that are kept in step, by the scheme of their address."""
 
 REDIS_OPTIONS = (
     *("stream", "group", "consumer", "batch_size", "fixed"),
@@ -78,8 +84,9 @@ def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
     Parameters
     ----------
     where : str or path
-        "-" for standard output, a .jsonl file, a folder for Parquet, a Redis or Kafka address, or
-        `lancedb://DIRECTORY?table=…` for a table that is kept in sync.
+        "-" for standard output, a .jsonl file, a folder for Parquet, a Redis or Kafka address, or the address of a
+        vector store that is kept in step: `lancedb://DIRECTORY?table=…`, `postgresql://USER@HOST/DATABASE?table=…`
+        or `qdrant://HOST:PORT?collection=…`.
     **options
         Options of the sink, which may also be in the query of an address.
 
@@ -92,8 +99,8 @@ def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
     InvalidValueError
         If the path, the address or an option is not valid.
     """
-    if str(where).startswith(f"{LANCE_SCHEME}://"):
-        return create_lance_sink(str(where), **options)
+    if str(where).partition("://")[0] in VECTOR_STORES:
+        return create_vector_store_sink(str(where), **options)
     url = parse_broker_address(where)
     if url is None:
         if str(where) == "-":
@@ -107,15 +114,26 @@ def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
     return create_for_broker(url, factories, options)
 
 
-def create_lance_sink(address: str, **options: Any) -> LanceSink:
-    """Create a sink for the table at `lancedb://DIRECTORY?table=…`."""
+def create_vector_store_sink(address: str, **options: Any) -> VectorStoreSink:
+    """Create a sink for the vector store at an address, one of `VECTOR_STORES`."""
     url = urlsplit(address)
-    directory = unquote(url.netloc + url.path)
-    if url.scheme != LANCE_SCHEME or not directory:
-        raise InvalidValueError.of("address", f"{LANCE_SCHEME}://DIRECTORY?table=…", address)
+    place = unquote(url.netloc + url.path)
+    if "://" not in address or url.scheme not in VECTOR_STORES or not place:
+        raise InvalidValueError.of("address", " or ".join(VECTOR_STORES.values()), address)
+    query = dict(parse_qsl(url.query))
+    if url.scheme == "postgresql":
+        from ripplevec.io.sinks.pgvector import PgvectorSink
+
+        options = {name: query.pop(name) for name in ("table",) if name in query} | options
+        server = urlunsplit(url._replace(query=urlencode(query)))  # the rest of the query is for the client library
+        return _construct(PgvectorSink, server, **options)
+    if url.scheme == "qdrant":
+        from ripplevec.io.sinks.qdrant import QdrantSink
+
+        return _construct(QdrantSink, place, **(query | options))
     from ripplevec.io.sinks.lance import LanceSink
 
-    return _construct(LanceSink, directory, **(dict(parse_qsl(url.query)) | options))
+    return _construct(LanceSink, place, **(query | options))
 
 
 def dead_letters_to(where: str | os.PathLike[str], **options: Any) -> DeadLetterSink:

@@ -7,7 +7,7 @@ import threading
 
 from ripplevec.changes import Changes
 from ripplevec.durability.session import JournalEntry, Session
-from ripplevec.io.registry import create_lance_sink
+from ripplevec.io.registry import create_vector_store_sink
 from ripplevec.service.logs import log_event
 
 MAX_PENDING_ROWS = 1 << 18
@@ -23,7 +23,7 @@ class VectorStoreSync:
     """
 
     def __init__(self, session: Session, address: str) -> None:
-        self._sink, self._model = create_lance_sink(address), session.model  # an invalid address raises here
+        self._sink, self._model = create_vector_store_sink(address), session.model  # an invalid address raises here
         self._pending: list[Changes] = []
         self._pending_rows = 0
         self._needs_fill, self._closing = True, False
@@ -39,11 +39,15 @@ class VectorStoreSync:
         return len(self._pending)
 
     def close(self) -> None:
-        """Write the pending changes and end the thread."""
+        """Write the pending changes, end the thread and close the store."""
         with self._changed:
             self._closing = True
             self._changed.notify()
         self._thread.join()
+        try:
+            self._sink.close()
+        except Exception as error:  # the next start finds what is missing
+            log_event("store failed", logging.ERROR, reason=str(error))
 
     def _enqueue(self, entry: JournalEntry, changes: Changes) -> None:
         with self._changed:

@@ -9,7 +9,7 @@ import pytest
 from ripplevec import Batch, Embedder, InvalidValueError, Op, Session
 from ripplevec.errors import MissingExtraError
 from ripplevec.io import sink_to, stream_from
-from ripplevec.io.sinks import lance
+from ripplevec.io.sinks import lance, vector_store
 from ripplevec.io.sinks.lance import LanceSink
 from ripplevec.lab.datasets.synthetic import planted_partition
 
@@ -122,7 +122,7 @@ def test_lance_search_never_returns_vertex_without_vector(tmp_path):
 
 
 def test_lance_sink_with_many_rows_writes_without_flush(tmp_path, changes_of, monkeypatch):
-    monkeypatch.setattr(lance, "MAX_QUEUED_ROWS", 2)
+    monkeypatch.setattr(vector_store, "MAX_QUEUED_ROWS", 2)
     LanceSink(tmp_path).write(changes_of(["a", "b"]))
     assert rows_by_id(tmp_path).keys() == {"a", "b"}
 

@@ -5,22 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from ripplevec.batch import Id
-from ripplevec.changes import Changes
 from ripplevec.errors import InvalidValueError, MissingExtraError
+from ripplevec.io.sinks.vector_store import VectorRows, VectorStoreSink
 from ripplevec.io.vector_files import vectors_to_arrow
-
-if TYPE_CHECKING:
-    from ripplevec.embedder import Embedder
-
-MAX_QUEUED_ROWS = 1 << 17
-"""Largest number of vertices queued; once it is reached, the sink flushes by itself."""
 
 FLUSHES_PER_COMPACTION = 256
 """Flushes after which small fragments are merged and old table versions are deleted."""
@@ -29,11 +22,11 @@ _VERSION_LIFETIME = timedelta(hours=1)  # a reader may use the table version it 
 _IDS_PER_CONDITION = 1000
 
 
-class LanceSink:
+class LanceSink(VectorStoreSink):
     """`lancedb://DIRECTORY?table=vertices`: one row per vertex, with its vector after the last batch that moved it.
 
     The columns are `id` (text), `integer` (whether the id is an integer), `sequence` (of that batch) and `vector`.
-    Writing the same changes again has no effect. The table is created with the first changes.
+    The table is created with the first changes.
     """
 
     def __init__(self, directory: str | os.PathLike[str], *, table: str = "vertices") -> None:
@@ -41,55 +34,23 @@ class LanceSink:
             import lancedb
         except ImportError as error:
             raise MissingExtraError("a LanceDB sink", "lancedb") from error
+        super().__init__()
         self._database, self._table_name = lancedb.connect(directory), table
         self._table: Any = None
-        self._queued: dict[Id, tuple[Changes, int] | None] = {}  # changes and row in them; None: vertex removed
         self._flush_count = 0
 
-    def write(self, changes: Changes) -> None:
-        """Queue the changes of one batch for the next flush; they replace queued changes of the same vertices."""
-        self._queued |= dict.fromkeys(changes.removed)
-        self._queued |= {name: (changes, row) for row, name in enumerate(changes.ids)}
-        if len(self._queued) >= MAX_QUEUED_ROWS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Return once the table has all queued changes."""
-        if not self._queued:
-            return
-        updated = {name: change for name, change in self._queued.items() if change is not None}
-        removed = [name for name, change in self._queued.items() if change is None]
-        if updated:
-            vectors = np.stack([changes.vectors[row] for changes, row in updated.values()])
-            sequences = np.array([changes.sequence for changes, _ in updated.values()])
-            rows = _build_rows(list(updated), sequences, vectors)
-            self._prepare_upsert(rows.schema).execute(rows)
+    def _apply(self, updated: VectorRows | None, removed: Sequence[Id]) -> None:
+        if updated is not None:
+            table_rows = _build_rows(updated)
+            self._prepare_upsert(table_rows.schema).execute(table_rows)
         if removed and self._open_table() is not None:
             for condition in _id_conditions(removed):
                 self._table.delete(condition)
-        self._queued = {}
         self._compact_if_due()
 
-    def synchronize(self, model: Embedder) -> int:
-        """Make the table contain exactly the vertices of a model; return the sequence number of that state.
-
-        Nothing is written if the table is up to date: its newest row has the sequence number of the model's last batch,
-        and the number of rows agrees.
-        """
-        self._queued = {}
-        table_state = self._newest_sequence_and_size()
-        with model.lock.reading():
-            rows, sequence = model.engine.rows_by_arrival(), model.sequence
-            if table_state == (sequence, len(rows)):
-                return sequence
-            ids, vectors = model.engine.ids_of(rows), model.engine.get_vectors(rows)
-        table_rows = _build_rows(ids, np.full(len(ids), sequence), vectors)
+    def _replace_all(self, rows: VectorRows) -> None:
+        table_rows = _build_rows(rows)
         self._prepare_upsert(table_rows.schema).when_not_matched_by_source_delete().execute(table_rows)
-        return sequence
-
-    def close(self) -> None:
-        """Write the queued changes."""
-        self.flush()
 
     def _prepare_upsert(self, schema: pa.Schema) -> Any:
         """Return an operation that updates rows with the same id and inserts the others."""
@@ -115,7 +76,6 @@ class LanceSink:
                 raise InvalidValueError.of(f"table {self._table_name}, {field.name}", str(field.type), str(got))
 
     def _newest_sequence_and_size(self) -> tuple[int, int]:
-        """Return the newest sequence number in the table and the number of rows; (-1, 0) if there is no row."""
         if self._open_table() is None or not len(self._table):
             return -1, 0
         sequences = self._table.search().select(["sequence"]).limit(None).to_arrow()["sequence"].to_numpy()
@@ -127,12 +87,12 @@ class LanceSink:
             self._table.optimize(cleanup_older_than=_VERSION_LIFETIME)
 
 
-def _build_rows(ids: Sequence[Id], sequences: NDArray[np.int64], vectors: NDArray[np.float32]) -> pa.Table:
+def _build_rows(rows: VectorRows) -> pa.Table:
     columns = {
-        "id": pa.array(map(str, ids), pa.string()),
-        "integer": np.fromiter((isinstance(name, int) for name in ids), bool, len(ids)),
-        "sequence": sequences,
-        "vector": vectors_to_arrow(vectors),
+        "id": pa.array(map(str, rows.ids), pa.string()),
+        "integer": np.fromiter((isinstance(name, int) for name in rows.ids), bool, len(rows.ids)),
+        "sequence": rows.sequences,
+        "vector": vectors_to_arrow(rows.vectors),
     }
     return pa.table(columns)
 
