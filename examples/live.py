@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,13 +16,14 @@ STARTUP_SECONDS = 120  # includes the time to compile kernels on the first start
 
 
 def main() -> None:
-    """Serve from a temporary directory until Ctrl-C."""
+    """Serve from a temporary directory until Ctrl-C or SIGTERM."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--vertices", type=int, default=50_000, help="final size of the graph")
     parser.add_argument("--speed", type=float, default=40, help="arrivals per second")
     options = parser.parse_args()
     url = f"http://127.0.0.1:{options.port}"
+    signal.signal(signal.SIGTERM, interrupt)
     graph = ["--built-in", "--vertices", str(options.vertices), "--at-once", "10000", "--speed", str(options.speed)]
     with tempfile.TemporaryDirectory(prefix="ripplevec-live-") as state:
         serve_options = ["--state", state, "--port", str(options.port), "--dim", "64", "--no-access-log"]
@@ -35,8 +37,14 @@ def main() -> None:
         except KeyboardInterrupt:
             pass
         finally:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # already stopping
             service.terminate()
             service.wait()
+
+
+def interrupt(*_: object) -> None:
+    """Handle SIGTERM like Ctrl-C: by default it would end this process only, and leave its children running."""
+    raise KeyboardInterrupt
 
 
 def wait_until_ready(service: subprocess.Popen[bytes], url: str) -> None:

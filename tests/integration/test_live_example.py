@@ -15,10 +15,44 @@ import httpx
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "live.py"
 
 
-def test_live_example_serves_page_and_growing_graph(tmp_path: Path) -> None:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        return int(probe.getsockname()[1])
+
+
+def has_processes(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_live_example_ends_its_children_on_sigterm(tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPT), "--port", str(free_port()), "--vertices", "30000"]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, start_new_session=True
+    )
+    assert process.stdout is not None
+    try:
+        assert any("is live at" in process.stdout.readline() for _ in range(5))
+        process.terminate()
+        assert process.wait(120) == 0
+        deadline = time.monotonic() + 60
+        while has_processes(process.pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not has_processes(process.pid), "children are still running"
+        assert not list(tmp_path.glob("ripplevec-live-*")), "temporary files are left"
+    finally:
+        if has_processes(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.stdout.close()
+
+
+def test_live_example_serves_page_and_growing_graph(tmp_path: Path) -> None:
+    port = free_port()
     command = [sys.executable, str(SCRIPT), "--port", str(port), "--vertices", "2600"]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     process = subprocess.Popen(
