@@ -29,6 +29,7 @@ NOT_RUN = {  # commands that test_commands.py checks, with the reason why they a
     r"ripplevec (serve|demo|bench|reproduce)\b|--built-in": "takes minutes or runs forever; has its own tests",
     r"python (benchmarks|studies|examples)/": "takes minutes; has its own tests",
     r"text/event-stream": "never ends",
+    r"\bdocker\b|deploy/": "needs Docker; tests/release/test_deploy.py checks the files",
     r"--download|\.example\.|example\.org": "needs the network",
     r"systemctl|useradd|/etc/|/var/|/opt/|\bDIR\b": "changes the machine of the reader",
 }
