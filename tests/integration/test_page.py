@@ -476,6 +476,7 @@ def test_page_empty_service_shows_waiting_message(visit: Callable[..., Any], tmp
 def test_page_stopped_service_shows_unreachable(browser: Any, tmp_path: Path) -> None:
     service = LiveService(tmp_path / "gone")
     page = browser.new_page()
+    page.set_default_timeout(120_000)
     try:
         page.goto(service.url)
         expect_text(page, "#vertices", "0")
@@ -488,6 +489,7 @@ def test_page_stopped_service_shows_unreachable(browser: Any, tmp_path: Path) ->
 def test_page_service_with_tokens_asks_for_token(browser: Any, secured: LiveService) -> None:
     secured.grow(1500)
     page = browser.new_page()
+    page.set_default_timeout(120_000)
     page.goto(secured.url)
     page.locator("#token-dialog").wait_for(state="visible")
     page.fill("#token", SECRET)
@@ -523,6 +525,7 @@ def test_api_page_tries_a_request_with_the_token(browser: Any, secured: LiveServ
 
 def test_api_page_of_an_unreachable_description_says_so(browser: Any, secured: LiveService) -> None:
     page = browser.new_page()
+    page.set_default_timeout(120_000)
     page.route("**/openapi.json*", lambda route: route.fulfill(status=503, json={"error": "not ready"}))
     page.goto(f"{secured.url}docs", timeout=120_000)
     expect_text(page, "#message", "Cannot read the description of the API: not ready")

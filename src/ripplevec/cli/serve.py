@@ -35,7 +35,7 @@ MaxDelay = Annotated[
 ]
 MaxBatch = Annotated[int, _service_option("Maximum number of events per flush to disk.", min=1)]
 SnapshotEvery = Annotated[
-    int | None, _service_option("Maximum number of events between snapshots. Default: 250000.", min=1)
+    int | None, _service_option("Events between snapshots; a tenth of the edges, if more. Default: 250000.", min=1)
 ]
 TokenFile = Annotated[
     Path | None, _service_option("File with tokens: lines `read TOKEN` or `write TOKEN`.", metavar="FILE")
