@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from blocks import (
+    attributes,
     cluster,
     comparison,
     concepts,
@@ -32,6 +33,7 @@ from blocks.records import ROOT
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
 BLOCKS: dict[str, Callable[[], str]] = {
+    "attributes": attributes.attributes,
     "concepts_arrival": concepts.arrival,
     "concepts_influence": concepts.influence,
     "concepts_anchor": concepts.anchor,

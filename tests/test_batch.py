@@ -347,7 +347,7 @@ def test_batch_from_any_of_a_batch_returns_it() -> None:
 def test_batch_copies_and_pickles_keep_all_columns_read_only() -> None:
     batch = Batch([1, 2], [2, 3], [0.5, 4.0], [Op.ADD, Op.REMOVE], [7.0, np.nan])
     for other in (deepcopy(batch), pickle.loads(pickle.dumps(batch))):
-        for name in Batch.__slots__:
+        for name in ("src", "dst", "weight", "op", "time"):
             np.testing.assert_array_equal(getattr(other, name), getattr(batch, name))
             assert not getattr(other, name).flags.writeable
 

@@ -46,6 +46,9 @@ INVALID: dict[str, list[Any]] = {
     "half_life": [0, -1.0, 1e-200, float("inf"), 10**400, float("nan"), "day", True],
     "max_time_jump": [0, -1.0, float("inf"), float("nan"), "day", True],
     "expire_after": [0, -1.0, 1e-200, float("inf"), 10**400, float("nan"), "day", True],
+    "attribute_dim": [-1, 8, 2.5, "half", None, True],
+    "attribute_weight": [0, -1, float("nan"), float("inf"), "much", None, True],
+    "keep_attributes": [0, 1, None, "no"],
 }
 
 

@@ -7,9 +7,9 @@ applied in the order given. The two vertex operations use `src` only (`dst` repe
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 from uuid import UUID
 
 import numpy as np
@@ -80,6 +80,44 @@ class Op(IntEnum):
     REMOVE_VERTEX = 3
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AttributeRows:
+    """Checked attributes of vertices, one row per vertex. `ripplevec.attributes.input` creates them."""
+
+    ids: IdColumn  # every vertex once
+    values: NDArray[np.float32]  # dense: one line of numbers per vertex; sparse: the non-zero values of all rows
+    begin: NDArray[np.int64]  # first value of each row, and the number of all values
+    columns: NDArray[np.int32]  # sparse: for each value, the position of its name
+    names: IdColumn | None = None  # sparse: the names of attributes, each once; None: dense
+    labels: list[str] = field(default_factory=list)  # dense: the names of columns, if they have names
+
+    @property
+    def kind(self) -> Literal["sparse", "dense"]:
+        """Whether rows have named values or all the same number of values."""
+        return "dense" if self.names is None else "sparse"
+
+    @property
+    def width(self) -> int | None:
+        """Number of values of each dense row; None for sparse rows."""
+        return None if self.names is not None else int(self.values.shape[1])
+
+    def check_like(self, kind: str, width: int | None, labels: list[str]) -> None:
+        """Raise `InvalidValueError` if these rows do not fit earlier ones of this kind, width and labels."""
+        if self.kind != kind:
+            raise InvalidValueError.of("attributes", f"{kind} rows, as the rows before", f"{self.kind} rows")
+        if self.width != width:
+            raise InvalidValueError.of("attributes", f"rows of {width} numbers, as the rows before", self.width)
+        if labels and self.labels and self.labels != labels:
+            raise InvalidValueError.of("attributes", f"columns {labels}, as the rows before", self.labels)
+
+    def entries(self, row: int, columns: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the attributes and values of one row; `columns` are the attributes of all values, or of a line."""
+        if self.names is None:
+            return columns, self.values[row]
+        part = slice(self.begin[row], self.begin[row + 1])
+        return columns[part], self.values[part]
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Batch:
     """Operations that are applied together, in order: all of them or none.
@@ -112,6 +150,8 @@ class Batch:
         Operation of each row, a value of `Op`. None: every row adds an edge.
     time : float64 array or None
         Time of each row; NaN in rows without a time. None: no row has a time.
+    attributes : AttributeRows or None
+        Attributes of vertices, which are set after the operations. None: no attributes.
 
     Raises
     ------
@@ -131,6 +171,7 @@ class Batch:
     weight: NDArray[np.float64] | None
     op: NDArray[np.int8] | None
     time: NDArray[np.float64] | None
+    attributes: AttributeRows | None
 
     def __init__(
         self,
@@ -151,6 +192,7 @@ class Batch:
             None if weight is None else weight_column(weight, length),
             operations,
             None if time is None else time_column(time, length),
+            None,
         )
 
     def _set_columns(self, *columns: Any) -> None:
@@ -162,7 +204,7 @@ class Batch:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to copy and unpickle the batch: its columns stay read-only."""
-        return Batch.from_checked_columns, (self.src, self.dst, self.weight, self.op, self.time)
+        return Batch.from_checked_columns, (self.src, self.dst, self.weight, self.op, self.time, self.attributes)
 
     @classmethod
     def of(
@@ -206,12 +248,13 @@ class Batch:
         weight: NDArray[np.float64] | None = None,
         op: NDArray[np.int8] | None = None,
         time: NDArray[np.float64] | None = None,
+        attributes: AttributeRows | None = None,
     ) -> Batch:
         """Create a batch from columns of other batches, which are neither checked again nor copied.
 
         Parameters
         ----------
-        src, dst, weight, op, time
+        src, dst, weight, op, time, attributes
             Columns as described under the attributes of `Batch`, of equal length. The batch holds read-only views of
             arrays: the caller must not modify them afterwards.
 
@@ -228,7 +271,7 @@ class Batch:
         2
         """
         batch = object.__new__(cls)
-        batch._set_columns(src, dst, weight, op, time)
+        batch._set_columns(src, dst, weight, op, time, attributes)
         return batch
 
     @classmethod
@@ -574,9 +617,17 @@ def take_ids(column: IdColumn, rows: NDArray[np.int64] | slice) -> IdColumn:
 
 
 def select_rows(batch: Batch, rows: NDArray[np.int64] | slice) -> Batch:
-    """Select rows of a batch, in the order given."""
+    """Select rows of a batch, in the order given. The batch has no attributes."""
+    refuse_attributes(batch, "divided")
     optional = (None if column is None else column[rows] for column in (batch.weight, batch.op, batch.time))
     return Batch.from_checked_columns(take_ids(batch.src, rows), take_ids(batch.dst, rows), *optional)  # type: ignore[arg-type]
+
+
+def refuse_attributes(batch: Batch, operation: str) -> None:
+    """Raise `InvalidValueError` if a batch has attributes, which this operation would lose."""
+    if batch.attributes is not None:
+        got = f"one with attributes of {len(batch.attributes.ids):,} vertices, which cannot be {operation}"
+        raise InvalidValueError.of("batch", "a batch without attributes", got)
 
 
 def _prepend_vertices(ids: IdsLike, edges: Batch) -> Batch:

@@ -12,8 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from ripplevec.attributes.input import AttributesLike, attach_attributes, read_attributes, read_one, read_values
 from ripplevec.batch import (
     NO_NEIGHBORS,
+    AttributeRows,
     Batch,
     EdgeListLike,
     Id,
@@ -28,6 +30,7 @@ from ripplevec.batch import (
     weight_column,
 )
 from ripplevec.changes import BatchOutcome, Changes
+from ripplevec.engine.attributed_engine import AttributedEngine
 from ripplevec.engine.engine import Engine
 from ripplevec.engine.link_reads import Newcomer, Recommender, preview_newcomers, score_pairs
 from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
@@ -146,6 +149,14 @@ class Embedder(VectorReads):
         How far one event may advance the time of the model, in the unit of the times in batches. An event further in
         the future is refused, because a wrong time would age all edges for good. None: 100 times the smaller of
         `half_life` and `expire_after`. Has an effect with one of these only.
+    attribute_dim : "auto" or int, default "auto"
+        Number of the `dim` dimensions that hold attributes of vertices, for rule "ripple". "auto" is half of them if
+        `fit` is given attributes, and none otherwise. Give a number if the model begins empty.
+    attribute_weight : float, default 0.5
+        Weight of the attribute part of a vector relative to its edge part.
+    keep_attributes : bool, default True
+        Whether sparse attributes are kept, to compute attribute parts anew when the projection has changed. False saves
+        their memory, eight bytes per non-zero value. Dense attributes are not kept.
 
     Raises
     ------
@@ -189,6 +200,9 @@ class Embedder(VectorReads):
     half_life: float | None = None
     expire_after: float | None = None
     max_time_jump: float | None = None
+    attribute_dim: Literal["auto"] | int = "auto"
+    attribute_weight: float = 0.5
+    keep_attributes: bool = True
 
     # Advice in the error after an interrupted update. Not annotated, so the dataclass does not make it a parameter.
     _recovery_hint = "Load a saved model, or start over with fit"
@@ -210,6 +224,7 @@ class Embedder(VectorReads):
         dst: Any = None,
         weight: Any = None,
         time: Any = None,
+        attributes: AttributesLike | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Start over with an initial graph.
@@ -221,6 +236,10 @@ class Embedder(VectorReads):
             a sparse matrix, a table, a graph of another library, or a `Batch`.
         src, dst, weight, time : label of a column, optional
             Names of the columns of a table, if they are not called like that; see `Batch.from_any`.
+        attributes : mapping, pair or table, optional
+            Attributes of vertices, sparse or dense: `{id: {name: value}}`, `{id: numbers}`, a pair `(ids, values)` with
+            an array or a SciPy sparse matrix, or a pandas, polars or PyArrow table with an id column. Vertices without
+            edges are added.
         progress : callable, optional
             Called as `progress(step, share)` during long solves, with the step's name and the share done so far.
 
@@ -241,8 +260,13 @@ class Embedder(VectorReads):
         Embedder(dim=2, rule='ripple'): 4 vertices, 3 edges
         """
         batch = Batch.from_any(edges, directed=self.directed, src=src, dst=dst, weight=weight, time=time)
+        if attributes is not None:
+            batch = attach_attributes(batch, read_attributes(attributes))
         parameters = self._validated_parameters()
+        if batch.attributes is not None:
+            parameters = parameters.with_attributes(batch.attributes.width)
         engine = self._create_engine(parameters)
+        engine.check_attributes(batch.attributes)
         engine.open_admission().admit(batch)
         engine.start(batch, progress)
         with self._lock.exclude_writers():
@@ -251,7 +275,14 @@ class Embedder(VectorReads):
         return self
 
     def partial_fit(
-        self, edges: EdgeListLike, *, src: Any = None, dst: Any = None, weight: Any = None, time: Any = None
+        self,
+        edges: EdgeListLike,
+        *,
+        src: Any = None,
+        dst: Any = None,
+        weight: Any = None,
+        time: Any = None,
+        attributes: AttributesLike | None = None,
     ) -> Changes:
         """Apply a batch: all of it, or none of it if it cannot be applied.
 
@@ -262,6 +293,9 @@ class Embedder(VectorReads):
             Unknown vertices are created. Self-loops are ignored, with one warning per model.
         src, dst, weight, time : label of a column, optional
             Names of the columns of a table, as for `fit`.
+        attributes : mapping, pair or table, optional
+            Attributes of vertices, in any form that `fit` accepts. They replace earlier ones, and unknown vertices are
+            created.
 
         Returns
         -------
@@ -283,7 +317,42 @@ class Embedder(VectorReads):
         1
         """
         batch = Batch.from_any(edges, directed=self.directed, src=src, dst=dst, weight=weight, time=time)
-        return self._apply(batch)
+        return self._apply(batch if attributes is None else attach_attributes(batch, read_attributes(attributes)))
+
+    def set_attributes(self, ids: IdsLike, attributes: Any) -> Changes:
+        """Set the attributes of vertices, and replace those that they had.
+
+        Parameters
+        ----------
+        ids : list, array, series or Arrow array of int or str
+            Vertices of the model, each once.
+        attributes : array, sparse matrix or list of {name: value}
+            One row per vertex. An empty row removes the attributes of a vertex.
+
+        Returns
+        -------
+        Changes
+            The vertices whose vectors moved.
+
+        Raises
+        ------
+        UnknownVertexError
+            If a vertex is not in the model.
+        InvalidValueError
+            If the attributes cannot be used, or the model has no dimensions for them. Nothing changes.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> tags = {"a": {"red": 1}, "b": {"red": 1}, "c": {"blue": 1}}
+        >>> model = Embedder(dim=4).fit([("a", "b"), ("b", "c"), ("c", "d")], attributes=tags)
+        >>> "d" in model.set_attributes(["d"], [{"blue": 2, "green": 1}]).ids
+        True
+        """
+        rows = read_values(ids, attributes)
+        with self._lock.reading():
+            self._engine.rows_of(rows.ids)
+        return self._apply(attach_attributes(Batch.of([], []), rows))
 
     def add_vertex(
         self,
@@ -292,6 +361,7 @@ class Embedder(VectorReads):
         weights: ArrayLike | None = None,
         time: TimeLike | None = None,
         *,
+        attributes: Any = None,
         neighbours: IdsLike | None = None,
     ) -> NDArray[np.float32]:
         """Apply one arrival: add a vertex with its edges. A known vertex gets the edges in addition.
@@ -306,6 +376,8 @@ class Embedder(VectorReads):
             Positive edge weights. By default 1.
         time : float, datetime, datetime64, pandas.Timestamp or str, optional
             Time of the arrival. By default the latest time in the model.
+        attributes : {name: value} or vector of numbers, optional
+            Attributes of the vertex, which replace earlier ones.
         neighbours : list, array, series or Arrow array of int or str, optional
             British spelling of `neighbors`; giving both is an error.
 
@@ -327,10 +399,15 @@ class Embedder(VectorReads):
         (2,)
         """
         adjacent, column, edge_weights = arrival_columns(vertex, resolve_neighbors(neighbors, neighbours), weights)
+        rows = None if attributes is None else read_one(vertex, attributes)
         with self._lock.exclude_writers():
-            row = self._apply_arrival(column, edge_weights) if time is None else -1
+            if rows is not None:
+                self._engine.check_attributes(rows)
+            row = self._apply_arrival(column, edge_weights, rows) if time is None else -1
             if row < 0:
                 batch = Batch.arrival(vertex, adjacent, edge_weights, time)
+                if rows is not None:
+                    batch = attach_attributes(batch, rows)
                 self._engine.open_admission().admit(batch)
                 self._apply_to_engine(batch)
                 row = self._find_row(vertex)
@@ -450,7 +527,7 @@ class Embedder(VectorReads):
         True
         """
         with self._lock.exclude_writers():
-            possible = self.rule != "paper" and self._engine.edges > 0
+            possible = self.rule != "paper" and (self._engine.edges > 0 or self._engine.has_attributes)
             anchors_before = self._engine.anchors
             attainable: dict[Any, float] = {}  # depends on the graph, which an anchor does not change
             before = _spectrum_shares(self._engine, attainable) if gap else []
@@ -521,6 +598,7 @@ class Embedder(VectorReads):
         neighbors: IdsLike = NO_NEIGHBORS,
         weights: ArrayLike | None = None,
         *,
+        attributes: Any = None,
         neighbours: IdsLike | None = None,
     ) -> NDArray[np.float32]:
         """Return the vector that a new vertex with these neighbors would get. The model does not change.
@@ -531,6 +609,8 @@ class Embedder(VectorReads):
             Vertices of the model.
         weights : array_like of float, optional
             Positive edge weights. By default 1.
+        attributes : {name: value} or vector of numbers, optional
+            Attributes of the vertex.
         neighbours : list, array, series or Arrow array of int or str, optional
             British spelling of `neighbors`; giving both is an error.
 
@@ -557,8 +637,10 @@ class Embedder(VectorReads):
         column = id_column(resolve_neighbors(neighbors, neighbours), "neighbors")
         count = len(column)
         edge_weights = unit_weights(count) if weights is None else weight_column(weights, count).astype(np.float32)
+        rows = None if attributes is None else read_one("newcomer", attributes)
         with self._lock.reading():
-            return self._engine.preview(self._engine.rows_of(column), edge_weights)
+            self._engine.check_attributes(rows)
+            return self._engine.preview(self._engine.rows_of(column), edge_weights, rows)
 
     def nearest(
         self, vertex: Id | VectorLike, k: int = 10, *, among: IdsLike | Callable[[Id], bool] | None = None
@@ -599,6 +681,50 @@ class Embedder(VectorReads):
         ['c', 'd']
         """
         return self.nearest_with_sequence(vertex, k, among=among)[1]
+
+    def nearest_by_attributes(
+        self, attributes: Any, k: int = 10, *, among: IdsLike | None = None
+    ) -> list[tuple[Id, float]]:
+        """Return the vertices whose attributes are most similar to the given ones, whatever their edges.
+
+        Parameters
+        ----------
+        attributes : {name: value} or vector of numbers
+            Attributes, in the form that `add_vertex` accepts.
+        k : int, default 10
+            Number of vertices.
+        among : list, array, series or Arrow array of int or str, optional
+            The vertices to choose from. By default all vertices.
+
+        Returns
+        -------
+        list of (id, cosine) pairs
+            The `k` vertices with attributes whose attribute parts have the highest cosine similarity, highest first.
+
+        Raises
+        ------
+        InvalidValueError
+            If `k` or the attributes cannot be used.
+        UnknownVertexError
+            If a vertex of `among` is not in the model.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> tags = {"a": {"red": 1}, "b": {"blue": 1}}
+        >>> model = Embedder(dim=4).fit([("a", "b"), ("b", "c")], attributes=tags)
+        >>> [vertex for vertex, cosine in model.nearest_by_attributes({"blue": 1}, k=1)]
+        ['b']
+        """
+        _check_count(k)
+        rows = read_one("query", attributes)
+        column = None if among is None else id_column(among, "among")
+        with self._lock.reading():
+            engine = self._engine
+            engine.check_attributes(rows)
+            candidates = None if column is None else np.unique(engine.rows_of(column))
+            found, cosines = cast(AttributedEngine, engine).nearest_by_attributes(rows, int(k), candidates)
+            return list(zip(engine.ids_of(found), cosines.tolist(), strict=True))
 
     def nearest_many(
         self,
@@ -1323,10 +1449,15 @@ class Embedder(VectorReads):
 
     def _create_engine(self, parameters: Parameters) -> Engine:
         """Create an empty engine. A subclass may return another class with the same methods."""
-        return Engine(
+        columns = parameters.resolved_attribute_dim
+        create: Callable[..., Engine] = Engine
+        if columns:
+            weight, keep = float(parameters.attribute_weight), parameters.keep_attributes
+            create = partial(AttributedEngine, columns=columns, weight=weight, seed=parameters.seed, keep=keep)
+        return create(
             parameters.create_graph(),
             parameters.create_rule(),
-            parameters.dim,
+            parameters.dim - columns,
             anchor_growth=parameters.resolved_anchor_growth,
             gradual=parameters.anchor_pace == "gradual",
             scale_interval=parameters.anchor_growth == "auto" and parameters.anchor_pace == "gradual",
@@ -1342,6 +1473,7 @@ class Embedder(VectorReads):
 
     def _apply(self, batch: Batch) -> Changes:
         with self._lock.exclude_writers():
+            self._engine.check_attributes(batch.attributes)
             self._engine.open_admission().admit(batch)
             outcome = self._apply_to_engine(batch)  # may replace self._engine
             changes = self._engine.build_changes(outcome)
@@ -1355,11 +1487,13 @@ class Embedder(VectorReads):
             return self._update_copy(lambda copy: copy.apply(batch))
         return self._lock.run_exclusively(partial(engine.apply, batch), partial(self._disable_if_incomplete, engine))
 
-    def _apply_arrival(self, ids: IdColumn, weights: NDArray[np.float64] | None) -> int:
+    def _apply_arrival(
+        self, ids: IdColumn, weights: NDArray[np.float64] | None, attributes: AttributeRows | None = None
+    ) -> int:
         """Apply an arrival by the fast path; return its row, or −1 if it must be applied as a batch. For the writer."""
         engine = self._engine
         return self._lock.run_exclusively(
-            partial(engine.apply_arrival, ids, weights), partial(self._disable_if_incomplete, engine)
+            partial(engine.apply_arrival, ids, weights, attributes), partial(self._disable_if_incomplete, engine)
         )
 
     def _update_copy(self, update: Callable[[Engine], Result]) -> Result:

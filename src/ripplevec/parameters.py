@@ -9,7 +9,7 @@ from __future__ import annotations
 import numbers
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -74,6 +74,9 @@ class Parameters:
     half_life: float | None = None
     expire_after: float | None = None
     max_time_jump: float | None = None
+    attribute_dim: Literal["auto"] | int = "auto"
+    attribute_weight: float = 0.5
+    keep_attributes: bool = True
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
@@ -105,6 +108,20 @@ class Parameters:
             self._check_duration(name, getattr(self, name))
         self._check_views()
         self._check_rule_combinations()
+        self._check_attribute_parameters()
+
+    def _check_attribute_parameters(self) -> None:
+        _check_bool("keep_attributes", self.keep_attributes)
+        _check_nonnegative("attribute_weight", self.attribute_weight)
+        if not self.attribute_weight:
+            raise InvalidValueError.of("attribute_weight", "a number > 0", self.attribute_weight)
+        if self.attribute_dim != "auto":
+            _check_integer("attribute_dim", self.attribute_dim, 0, self.dim - 1)
+        if not self.resolved_attribute_dim:
+            return
+        for name, unsupported in (("rule", "paper"), ("normalize", False), ("search", "ann")):
+            if getattr(self, name) == unsupported:
+                raise InvalidValueError.of(name, "another value in a model with attributes", unsupported)
 
     def _check_duration(self, name: str, value: Any) -> None:
         if value is None:
@@ -149,6 +166,19 @@ class Parameters:
         """Number of vertices with edges at which a model that began empty gets its start."""
         return 2 * self.dim if self.start_size == "auto" else int(self.start_size)
 
+    @property
+    def resolved_attribute_dim(self) -> int:
+        """Number of dimensions of the attribute part; 0: the model has no attributes."""
+        return 0 if self.attribute_dim == "auto" else int(self.attribute_dim)
+
+    def with_attributes(self, width: int | None) -> Parameters:
+        """Return the parameters of a model whose initial graph has attributes, of this width if they are dense."""
+        if self.attribute_dim != "auto":
+            return self
+        if self.dim < 2:
+            raise InvalidValueError.of("dim", "at least 2 in a model with attributes", self.dim)
+        return replace(self, attribute_dim=min(self.dim // 2, width or self.dim))
+
     def create_graph(self) -> Graph:
         """Create an empty graph."""
         return Graph(directed=self.directed, duplicates=self.duplicates, threads=resolve_threads(self.threads))
@@ -161,7 +191,7 @@ class Parameters:
 
     def create_rule(self) -> Rule:
         """Create the rule, before its start."""
-        return RULES[self.rule](self)
+        return RULES[self.rule](replace(self, dim=self.dim - self.resolved_attribute_dim, attribute_dim="auto"))
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters as JSON values, without those that depend on the machine."""

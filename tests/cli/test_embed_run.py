@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ripplevec import Embedder
+from ripplevec import Embedder, load
 from ripplevec.cli.console import show_progress
 from ripplevec.cli.embed_run import EmbedJob
 from ripplevec.errors import FormatError, InvalidValueError
@@ -57,3 +57,26 @@ def test_embed_job_rejects_input_file_as_output(tmp_path):
     ):
         same.run(bars)
     assert edges.read_text() == "1,2\n2,3\n"
+
+
+def test_embed_job_with_attributes_places_vertices_without_edges(tmp_path):
+    (tmp_path / "a.csv").write_text("id,tag\n" + "".join(f"{i},t{i % 2}\n" for i in range(14)))
+    job = create_job(tmp_path, "".join(f"{i},{i + 1}\n" for i in range(9)), start=0.5, batch_size=2)
+    job.attributes, job.save = tmp_path / "a.csv", tmp_path / "model"
+    with show_progress() as bars:
+        summary = job.run(bars)
+    model = load(tmp_path / "model")
+    assert summary["vertices"] == len(model) == 14
+    assert model.diagnostics()["attributed"] == 14
+    assert model[13].any()
+
+
+def test_embed_job_with_attributes_of_other_vertices_raises(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"id": "x", "size": 1.5}\n{"id": "y", "size": 2.5}\n')
+    job = create_job(tmp_path, "1,2\n2,3\n")
+    job.attributes = tmp_path / "a.jsonl"
+    with pytest.raises(InvalidValueError, match="a table with ids of the edges"), show_progress() as bars:
+        job.run(bars)
+    job.attributes = tmp_path / "a.xlsx"
+    with pytest.raises(InvalidValueError, match="a file that ends in"), show_progress() as bars:
+        job.run(bars)

@@ -26,6 +26,10 @@ def embed(
     save: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory for the model, for `ripplevec nearest` and `load`.")
     ] = None,
+    attributes: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Table of vertex attributes with an id column: .csv, .jsonl or .parquet."),
+    ] = None,
     src: options.Src = None,
     dst: options.Dst = None,
     weight: options.Weight = None,
@@ -53,7 +57,7 @@ def embed(
     from ripplevec.cli.embed_run import EmbedJob
 
     with show_progress() as bars:
-        job = EmbedJob(edges, output, read, parameters, start, start_edges, batch_size, changes, save)
+        job = EmbedJob(edges, output, read, parameters, start, start_edges, batch_size, changes, save, attributes)
         summary = job.run(bars)
     if not summary["started"]:
         _warn_not_started(summary)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ripplevec.batch import Batch, select_rows
+from ripplevec.batch import AttributeRows, Batch, select_rows
 from ripplevec.cli.console import STANDARD_OUTPUT
 from ripplevec.embedder import Embedder
 from ripplevec.errors import InvalidValueError
+from ripplevec.io.readers.attribute_files import PendingAttributes, read_attribute_file
 from ripplevec.io.readers.edge_files import DEFAULT_BATCH_SIZE, EdgeReader, open_edges
 from ripplevec.io.rebatch import concatenate, slice_batch, split_batch
 from ripplevec.io.vector_files import (
@@ -45,13 +46,19 @@ class EmbedJob:
     batch_size: int = 1000
     changes: Path | None = None
     save: Path | None = None
+    attributes: Path | None = None
     summary: dict[str, Any] = field(default_factory=dict)
     readers: list[EdgeReader] = field(default_factory=list)
+    _pending: PendingAttributes | None = None  # attributes of vertices that have not arrived
 
     def run(self, bars: Progress) -> dict[str, Any]:
         """Compute and write the vectors, and return the summary."""
         self._check_paths()
         model = Embedder(**self.parameters)
+        if self.attributes is not None:
+            self._pending = PendingAttributes(read_attribute_file(self.attributes))
+            if model.attribute_dim == "auto":
+                model.set_params(attribute_dim=min(model.dim // 2, self._pending.rows.width or model.dim))
         first, rest, total = self._split_edges(bars)
         self._fit(model, first, bars)
         self._stream(model, rest, total, bars)
@@ -122,9 +129,16 @@ class EmbedJob:
         began = working_clock()
         if len(edges):
             task = bars.add_task("start", total=100, note=f"{len(edges):,} edges")
-            model.fit(edges, progress=lambda stage, share: bars.update(task, completed=round(100 * share), note=stage))
+            model.fit(
+                edges,
+                attributes=self._take_attributes(edges),
+                progress=lambda stage, share: bars.update(task, completed=round(100 * share), note=stage),
+            )
             bars.update(task, completed=100)
         self.summary |= {"start_rows": len(edges), "start_seconds": working_clock() - began}
+
+    def _take_attributes(self, batch: Batch) -> AttributeRows | None:
+        return None if self._pending is None else self._pending.take(batch)
 
     def _stream(self, model: Embedder, batches: Iterable[Batch], total: int | None, bars: Progress) -> None:
         began, row_count, change_count = working_clock(), 0, 0
@@ -132,11 +146,16 @@ class EmbedJob:
         with ExitStack() as stack:
             log = stack.enter_context(ChangeLog(self.changes, model.dim)) if self.changes else None
             for batch in batches:
-                changes = model.partial_fit(batch)
+                changes = model.partial_fit(batch, attributes=self._take_attributes(batch))
                 if log:
                     log.write(changes)
                 row_count += len(batch)
                 change_count += len(changes) + len(changes.removed)
                 bars.update(task, completed=row_count, note=f"{row_count / (working_clock() - began):,.0f} edges/s")
+            if self._pending is not None and (rest := self._pending.take_rest()) is not None:
+                changes = model.partial_fit([], attributes=rest)  # vertices without edges
+                change_count += len(changes)
+                if log:
+                    log.write(changes)
         seconds = working_clock() - began
         self.summary |= {"streamed_rows": row_count, "changes": change_count, "stream_seconds": seconds}

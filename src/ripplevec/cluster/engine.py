@@ -168,7 +168,7 @@ class ClusterEngine(ShardReads):
         """Return a snapshot for readers during a long update, and the engine to update."""
         return ReadSnapshot(self), self
 
-    def apply_arrival(self, ids: IdColumn, weights: NDArray[np.float64] | None) -> int:
+    def apply_arrival(self, ids: IdColumn, weights: NDArray[np.float64] | None, attributes: None = None) -> int:
         """Return −1: there is no fast path for a single arrival, which must be applied as a batch."""
         return -1
 

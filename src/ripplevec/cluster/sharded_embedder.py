@@ -149,6 +149,9 @@ class ShardedEmbedder(Embedder):
 
     def _create_transport(self, parameters: Parameters) -> Transport:
         """Create empty shards."""
+        if parameters.resolved_attribute_dim:
+            expected = "0 on shards, which do not support attributes"
+            raise InvalidValueError.of("attribute_dim", expected, parameters.attribute_dim)
         if self._actors is not None:
             from ripplevec.cluster.ray_transport import RayTransport
 

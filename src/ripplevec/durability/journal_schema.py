@@ -13,9 +13,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
-from ripplevec.batch import Batch, Id, IdColumn
+from ripplevec.attributes.input import read_values
+from ripplevec.batch import AttributeRows, Batch, Id, IdColumn, ids_to_list
 from ripplevec.durability.journal_database import BEGIN
 from ripplevec.errors import FormatError, shorten
 from ripplevec.install_hint import upgrade_advice
@@ -47,6 +49,9 @@ EMPTY_METADATA: dict[str, Any] = {
 
 Row: TypeAlias = tuple[int, bytes, str | None, str | None, str | None, bytes]
 """Values of a row of the table `batches`, in the order of its columns."""
+
+ATTRIBUTE_VALUES, ATTRIBUTE_NAMES = ATTRIBUTE_COLUMNS = ("attribute_values", "attribute_names")
+"""Columns of an encoded batch with attributes."""
 
 _MIXED_IDS = {b"ids": b"mixed"}
 """Field metadata of a column with integer and text ids, or integers beyond 64 bits: text with a letter for the kind."""
@@ -129,6 +134,8 @@ def encode_batch(batch: Batch) -> bytes:
         if (column := getattr(batch, name)) is not None:
             array = pa.array(column)
             columns.append((pa.field(name, array.type), array))
+    if batch.attributes is not None:
+        columns += _encode_attributes(batch.attributes, len(batch))
     record = pa.record_batch([array for _, array in columns], schema=pa.schema([field for field, _ in columns]))
     return encode_arrow_stream(record)
 
@@ -140,8 +147,11 @@ def decode_batch(payload: bytes) -> Batch:
         with pa.ipc.open_stream(pa.py_buffer(payload)) as stream:
             record = stream.read_next_batch()
         record.validate(full=True)
-        columns = {field.name: _decode_column(field, record.column(field.name)) for field in record.schema}
-        return Batch.of(**columns)
+        attributes = _decode_attributes(record) if ATTRIBUTE_VALUES in record.schema.names else None
+        edges = record.select([name for name in record.schema.names if name not in ATTRIBUTE_COLUMNS])
+        columns = {field.name: _decode_column(field, edges.column(field.name)) for field in edges.schema}
+        batch = Batch.of(**columns)
+        return Batch.from_checked_columns(batch.src, batch.dst, batch.weight, batch.op, batch.time, attributes)
     except (pa.ArrowException, OSError, LookupError, StopIteration, TypeError, ValueError) as error:
         raise FormatError(
             f"invalid batch payload: expected the bytes of an encoded batch, got other bytes ({error})"
@@ -158,6 +168,33 @@ def _encode_ids(name: str, column: IdColumn) -> tuple[pa.Field, pa.Array]:
 
 def _decode_column(field: pa.Field, array: pa.Array) -> Any:
     return [_text_to_id(text) for text in array.to_pylist()] if field.metadata == _MIXED_IDS else array
+
+
+def _encode_attributes(rows: AttributeRows, length: int) -> list[tuple[pa.Field, pa.Array]]:
+    """Encode attributes as lists of names and values in the last rows of the batch, which create their vertices."""
+    begin = np.concatenate([np.zeros(length - len(rows.ids), np.int64), rows.begin])
+    described = json.dumps({"rows": len(rows.ids), "labels": rows.labels}).encode()
+    values = pa.LargeListArray.from_arrays(begin, rows.values.ravel())
+    encoded = [(pa.field(ATTRIBUTE_VALUES, values.type, metadata={"attributes": described}), values)]
+    if rows.names is not None:
+        texts = pa.array(map(_id_to_text, ids_to_list(rows.names)), pa.large_string())
+        names = pa.LargeListArray.from_arrays(begin, texts.take(pa.array(rows.columns)))
+        encoded.append((pa.field(ATTRIBUTE_NAMES, names.type), names))
+    return encoded
+
+
+def _decode_attributes(record: pa.RecordBatch) -> AttributeRows:
+    """Decode and validate attributes."""
+    described = json.loads(record.schema.field(ATTRIBUTE_VALUES).metadata[b"attributes"])
+    first = len(record) - int(described["rows"])
+    source = record.schema.get_field_index("src")
+    ids = _decode_column(record.schema.field(source), record.column(source).slice(first))
+    values = record.column(ATTRIBUTE_VALUES).slice(first).to_pylist()
+    if ATTRIBUTE_NAMES not in record.schema.names:
+        return read_values(ids, np.array(values, np.float32), described["labels"])
+    names = record.column(ATTRIBUTE_NAMES).slice(first).to_pylist()
+    pairs = zip(names, values, strict=True)
+    return read_values(ids, [dict(zip(map(_text_to_id, row), line, strict=True)) for row, line in pairs])
 
 
 def _id_to_text(vertex: Id) -> str:

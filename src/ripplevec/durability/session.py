@@ -485,6 +485,7 @@ class Session(SessionVerbs):
         if not isinstance(entry.batch, Batch):
             entry = replace(entry, batch=self._to_batch(entry.batch))
         try:
+            self._check_attributes(group, entry.batch)
             if (admission := self._admission(group, entry.batch)) is not None:
                 admission.admit(entry.batch)
         except LostStateError:
@@ -502,6 +503,7 @@ class Session(SessionVerbs):
         group = CommitGroup(self._journal.last + 1)
         for read in reads:
             batch, rejected = self._to_batch(read.batch), dict[int, RipplevecError]()
+            self._check_attributes(group, batch)
             if (admission := self._admission(group, batch)) is not None:
                 batch, rejected = admission.admit_valid_rows(batch)
             rejected_rows = (_make_bad_message(read, row, error) for row, error in rejected.items())
@@ -514,6 +516,15 @@ class Session(SessionVerbs):
                 dead_letters.record(source, message)
             group.append(JournalEntry(batch, None, source, read.position))
         return group, None
+
+    def _check_attributes(self, group: CommitGroup, batch: Batch) -> None:
+        """Raise if attributes do not fit those of the model, or those that the group will set before."""
+        if batch.attributes is None:
+            return
+        self.model.engine.check_attributes(batch.attributes)
+        for entry in group.entries:
+            if (earlier := entry.batch.attributes) is not None:
+                batch.attributes.check_like(earlier.kind, earlier.width, earlier.labels)
 
     def _to_batch(self, edges: EdgeListLike) -> Batch:
         return Batch.from_any(edges, directed=self.model.directed)

@@ -47,6 +47,7 @@ class SessionModel(Embedder):
 
     def replay_batch(self, batch: Batch) -> Changes:
         """Check a batch read from the journal against the state, then apply it."""
+        self._engine.check_attributes(batch.attributes)
         check_batch(self._engine.graph_lookup, batch)
         return self.apply_batch(batch)
 
@@ -82,7 +83,9 @@ class SessionModel(Embedder):
     def _raise_read_only(self, *arguments: Any, **options: Any) -> NoReturn:
         raise StateError("the model of a session is read-only: expected a read. To change it, use session.apply(…).")
 
-    fit = partial_fit = add_vertex = remove_edges = remove_vertex = anchor = set_params = _raise_read_only
+    fit = partial_fit = set_attributes = add_vertex = remove_edges = remove_vertex = anchor = set_params = (
+        _raise_read_only
+    )
 
 
 def build_metadata(parameters: Mapping[str, Any], settings: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ripplevec.attributes.input import AttributesLike, attach_attributes, read_attributes, read_one, read_values
 from ripplevec.batch import NO_NEIGHBORS, Batch, EdgeListLike, Id, IdsLike, Op, resolve_neighbors
 from ripplevec.changes import Changes
 from ripplevec.durability.session_model import SessionModel
@@ -26,9 +27,20 @@ class SessionVerbs(VectorReads):
 
     # ------------------------------------------------------------------ changing the model
 
-    def partial_fit(self, edges: EdgeListLike, *, key: str | None = None, **columns: Any) -> Changes:
+    def partial_fit(
+        self, edges: EdgeListLike, *, key: str | None = None, attributes: AttributesLike = None, **columns: Any
+    ) -> Changes:
         """Apply a batch; see `Embedder.partial_fit` and `apply`."""
-        return self.apply(Batch.from_any(edges, directed=self.model.directed, **columns), key=key)
+        batch = Batch.from_any(edges, directed=self.model.directed, **columns)
+        return self.apply(
+            batch if attributes is None else attach_attributes(batch, read_attributes(attributes)), key=key
+        )
+
+    def set_attributes(self, ids: IdsLike, attributes: Any, *, key: str | None = None) -> Changes:
+        """Set the attributes of vertices; see `Embedder.set_attributes`."""
+        rows = read_values(ids, attributes)
+        self.model.degree(rows.ids)  # raises `UnknownVertexError`
+        return self.apply(attach_attributes(Batch.of([], []), rows), key=key)
 
     def add_edges(self, edges: EdgeListLike, *, key: str | None = None) -> Changes:
         """Add edges; see `Embedder.add_edges`."""
@@ -42,10 +54,12 @@ class SessionVerbs(VectorReads):
         time: TimeLike | None = None,
         *,
         key: str | None = None,
+        attributes: Any = None,
         neighbours: IdsLike | None = None,
     ) -> NDArray[np.float32]:
         """Add a vertex with its edges and return its vector; see `Embedder.add_vertex`."""
-        self.apply(Batch.arrival(vertex, resolve_neighbors(neighbors, neighbours), weights, time), key=key)
+        batch = Batch.arrival(vertex, resolve_neighbors(neighbors, neighbours), weights, time)
+        self.apply(batch if attributes is None else attach_attributes(batch, read_one(vertex, attributes)), key=key)
         return self.model[vertex]
 
     def remove_edges(self, edges: EdgeListLike, *, key: str | None = None) -> Changes:
@@ -89,9 +103,15 @@ class SessionVerbs(VectorReads):
         """Return the vertices most similar to each of several; see `Embedder.nearest_many`."""
         return self.model.nearest_many(vertices, k, among=among)
 
-    def preview(self, neighbors: IdsLike = NO_NEIGHBORS, weights: ArrayLike | None = None) -> NDArray[np.float32]:
+    def nearest_by_attributes(self, attributes: Any, k: int = 10, *, among: Any = None) -> list[tuple[Id, float]]:
+        """Return the vertices with the most similar attributes; see `Embedder.nearest_by_attributes`."""
+        return self.model.nearest_by_attributes(attributes, k, among=among)
+
+    def preview(
+        self, neighbors: IdsLike = NO_NEIGHBORS, weights: ArrayLike | None = None, *, attributes: Any = None
+    ) -> NDArray[np.float32]:
         """Return the vector that a new vertex would get; see `Embedder.preview`."""
-        return self.model.preview(neighbors, weights)
+        return self.model.preview(neighbors, weights, attributes=attributes)
 
     def degree(self, ids: Id | IdsLike) -> NDArray[np.int64] | int:
         """Return the number of edges of one vertex or several; see `Embedder.degree`."""

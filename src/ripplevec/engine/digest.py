@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ripplevec.attributes.store import select_attribute_arrays
 from ripplevec.batch import IdColumn
 from ripplevec.engine.counters import COUNTERS
 from ripplevec.engine.local_rows import LocalRows
@@ -49,6 +50,8 @@ class StateSnapshot:
         graph = Graph.from_state(strip_prefix("graph_", arrays), directed=self._directed, duplicates=self._duplicates)
         source = SnapshotRows(graph, arrays["vectors"], arrays["placed"])
         rule_arrays = strip_prefix("rule_", arrays) | select_digest_arrays(strip_prefix("memory_", arrays))
+        if attributes := strip_prefix("attributes_", arrays):
+            rule_arrays |= select_attribute_arrays(attributes, source.rows_by_arrival())
         return compute_digest(source, rule_arrays, self._counters, self._progress)
 
 

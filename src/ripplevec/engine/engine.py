@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, IdColumn
+from ripplevec.batch import AttributeRows, Batch, Id, IdColumn
 from ripplevec.changes import BatchOutcome
 from ripplevec.engine.counters import COUNTERS
 from ripplevec.engine.digest import StateSnapshot
@@ -104,7 +104,9 @@ class Engine(LocalReads):
         self.update_incomplete = False
         return BatchOutcome(moved, first_new, removed, announcing or self.anchors > anchors_before)
 
-    def apply_arrival(self, ids: IdColumn, weights: NDArray[np.float64] | None) -> int:
+    def apply_arrival(
+        self, ids: IdColumn, weights: NDArray[np.float64] | None, attributes: AttributeRows | None = None
+    ) -> int:
         """Apply the arrival of the first id with edges to the others in one kernel call; return its row.
 
         Returns −1, with nothing changed, if the arrival has to be applied as a batch. Readers must be excluded.
@@ -118,6 +120,7 @@ class Engine(LocalReads):
             due = self._record_batch(len(ids) - 1, edges, moved.size, self.rule.rows_shortened)
             if due or self.correction is not None:
                 self._correct_if_due(due, moved, first_new, self.growth - growth)
+            self._follow_arrival(ids, attributes)
         self.update_incomplete = False
         return row
 
@@ -221,6 +224,9 @@ class Engine(LocalReads):
             edges += _count_changed_edges(delta)
         rows = np.unique(np.concatenate(moved))
         return rows[self.graph.arrival[rows] >= 0], self._without_readded(removed), edges
+
+    def _follow_arrival(self, ids: IdColumn, attributes: AttributeRows | None) -> None:
+        """Update what depends on attributes after an arrival; see `AttributedEngine`."""
 
     def _follow_delta(self, delta: GraphDelta) -> GraphDelta:
         if self.correction is not None and delta.vacated_rows.size:

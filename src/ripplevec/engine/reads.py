@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, IdColumn, id_column, ids_to_list, take_ids
+from ripplevec.batch import AttributeRows, Batch, Id, IdColumn, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.engine.counters import EngineCounters
 from ripplevec.engine.digest import HashedArray, compute_digest
 from ripplevec.engine.local_rows import LocalRows
-from ripplevec.errors import LostStateError, UnknownVertexError
+from ripplevec.errors import InvalidValueError, LostStateError, UnknownVertexError
 from ripplevec.graph.adjacency import RowArray, WeightScale, merge_duplicates
 from ripplevec.graph.batch_validation import BatchAdmission, GraphLookup
 from ripplevec.rules.base import Rule
@@ -54,6 +54,7 @@ class EngineReads(EngineCounters):
     aging: EdgeAging | None = None
     correction: GradualCorrection | None = None
     lost: LostStateError | None = None  # the loss of a part of the state; see `ClusterEngine`
+    has_attributes = False  # whether vectors have an attribute part; see `AttributedEngine`
 
     def open_admission(self, admitted: Sequence[Batch] = ()) -> BatchAdmission:
         """Open the check of the next batches, after batches that only add edges and are not applied yet."""
@@ -207,8 +208,22 @@ class EngineReads(EngineCounters):
         scale_to_unit(stored, self.rule.scaling, units)
         return units
 
-    def preview(self, rows: RowArray, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the vector of a new vertex with edges to these rows; a row may occur more than once."""
+    def check_attributes(self, attributes: AttributeRows | None) -> None:
+        """Raise `InvalidValueError` if the model has no dimensions for attributes, or not for these."""
+        if attributes is not None:
+            raise InvalidValueError(
+                "attributes: expected none, because no dimensions of this model are for them, got attributes. "
+                "Give attributes to fit, or create the model with attribute_dim=…"
+            )
+
+    def preview(
+        self, rows: RowArray, weights: NDArray[np.float32], attributes: AttributeRows | None = None
+    ) -> NDArray[np.float32]:
+        """Return the vector of a new vertex with edges to these rows; a row may occur more than once.
+
+        `check_attributes` has accepted the attributes.
+        """
+        del attributes  # none; see `AttributedEngine`
         stored = weights * np.float32(self.weight_scale.unit)
         neighbors, stored = merge_duplicates(rows, stored, self.duplicate_policy)
         return self.rule.to_served(self.rule.preview(self, neighbors, stored)[None])[0]

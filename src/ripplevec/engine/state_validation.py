@@ -59,6 +59,8 @@ MALFORMED_STATE_ERRORS = (ArithmeticError, AttributeError, LookupError, Rippleve
 def check_dim(parameters: Mapping[str, Any], arrays: Arrays) -> None:
     """Check that the dimension matches the vectors, before anything of that size is created."""
     shape, dim = arrays["vectors"].shape if "vectors" in arrays else (), parameters["dim"]
+    columns = parameters.get("attribute_dim", "auto")
+    dim -= 0 if columns == "auto" else columns
     if shape and (len(shape) != 2 or shape[1] != dim):
         raise FormatError(f"vectors: expected {dim} columns, got shape {shape}")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, select_rows
+from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, refuse_attributes, select_rows
 
 
 def rebatch(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
@@ -38,6 +38,8 @@ def slice_batch(batch: Batch, first: int, last: int) -> Batch:
 def concatenate(batches: Sequence[Batch]) -> Batch:
     """Return all rows in one batch; a column that only some batches have is filled (weight 1, ADD, no time)."""
     nonempty = [batch for batch in batches if len(batch)]
+    for batch in nonempty:
+        refuse_attributes(batch, "joined with others")
     if not nonempty:
         return Batch.of([], [])
     lengths = [len(batch) for batch in nonempty]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from ripplevec.batch import Batch, Id, ids_to_list, times_to_json
+from ripplevec.batch import Batch, Id, ids_to_list, refuse_attributes, times_to_json
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.brokers import DEFAULT_PATIENCE, UnreachableError, retry
 from ripplevec.io.registry import create_for_broker, parse_broker_address
@@ -156,6 +156,7 @@ class KafkaTarget:
 
 def encode_messages(batch: Batch) -> Iterator[bytes]:
     """Yield one JSON message per event: `[src, dst, weight]`, or an object if it has an operation or a time."""
+    refuse_attributes(batch, "sent as messages")
     columns: dict[str, list[Any]] = {"src": ids_to_list(batch.src), "dst": ids_to_list(batch.dst)}
     for name in ("weight", "op"):
         if (column := getattr(batch, name)) is not None:

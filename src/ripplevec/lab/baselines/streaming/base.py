@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ripplevec.batch import Batch, Id, Op, id_column, ids_to_list
+from ripplevec.batch import Batch, Id, Op, id_column, ids_to_list, refuse_attributes
 from ripplevec.errors import InvalidValueError, UnknownVertexError
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.lab.baselines.base import add_edges
@@ -175,6 +175,7 @@ class StreamingBaselineAdapter:
 def _check_additions_only(batch: Batch) -> None:
     if batch.op is not None and np.isin(batch.op, [Op.REMOVE, Op.REMOVE_VERTEX]).any():
         raise InvalidValueError.of("batch", "additions only, because baselines cannot remove", "a removal")
+    refuse_attributes(batch, "used by a baseline")
 
 
 def _arrivals(batch: Batch) -> Iterator[tuple[Id, list[Id]]]:

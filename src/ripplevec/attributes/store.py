@@ -1,0 +1,316 @@
+"""The attribute part of every vertex: set from its own attributes, or from those of its neighbors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from ripplevec.attributes import _kernels as kernels
+from ripplevec.attributes._kernels import OWN
+from ripplevec.attributes.kept import KeptAttributes
+from ripplevec.attributes.projection import SLICE_ATTRIBUTES, Part, Projection
+from ripplevec.batch import AttributeRows
+from ripplevec.graph.adjacency import RowArray
+from ripplevec.graph.graph import Graph, strip_prefix
+from ripplevec.util.growable_array import GrowableArray
+
+NONE, DERIVED = 0, 2  # status of a vertex without this part, and of one that has it from its neighbors
+MAX_NEIGHBORS = 256  # neighbors that a derived part is the mean of: the latest ones
+LEARN_AT_ONCE = 4  # below this many rows per column, the basis is learned again whenever the rows have doubled
+REFIT_GROWTH = 0.1  # growth of the number of rows from one refit of the basis to the next
+REFIT_ATTRIBUTES = 24  # attributes of a refit that every new row pays for
+REFRESHED_ROWS = 8  # rows that are projected again, after a refit, for every new row
+_NO_ROWS = np.empty(0, np.int64)
+
+
+class AttributeStore:
+    """Attribute parts of all vertices of a graph, and the projection that they come from."""
+
+    def __init__(self, graph: Graph, columns: int, seed: int, *, keep: bool) -> None:
+        self.graph, self.keep = graph, keep
+        self.projection = Projection(columns, seed)
+        self.kept = KeptAttributes()
+        self._parts, self._status = GrowableArray(np.float32, (columns,)), GrowableArray(np.uint8)
+        self.rows = 0  # vertices with attributes
+        self.rows_at_refit = 0  # when the basis was last learned, or its refit begun
+        self.refresh_position = -1  # row from which the parts are still to be computed with the new basis; −1: none
+        self.credit = 0  # attributes of a refit that are paid for and not processed
+        self.grow()
+
+    @property
+    def columns(self) -> int:
+        """Number of columns of a part."""
+        return self.projection.columns
+
+    @property
+    def parts(self) -> Part:
+        """The parts, one row for each row of the graph; zero for vertices without one."""
+        return self._parts.array
+
+    @property
+    def status(self) -> NDArray[np.uint8]:
+        """Origin of each part: NONE, OWN or DERIVED."""
+        return self._status.array
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes used."""
+        rows = self.graph.row_count
+        return rows * (4 * self.columns + 1) + self.projection.nbytes + self.kept.nbytes
+
+    @property
+    def _learns_at_once(self) -> bool:
+        return self.rows_at_refit < LEARN_AT_ONCE * self.columns
+
+    @property
+    def _keeps_rows(self) -> bool:
+        """Whether attributes are kept: sparse ones on request, and all of them until there are enough."""
+        return (self.keep and self.projection.kind == "sparse") or self._learns_at_once
+
+    def grow(self) -> None:
+        """Grow to one part for every row of the graph."""
+        capacity = self.graph.adjacency.capacity
+        if capacity > len(self.status):
+            self._parts.grow(capacity)
+            self._status.grow(capacity)
+
+    # ------------------------------------------------------------------ changes
+
+    def clear(self, rows: RowArray) -> None:
+        """Remove the parts of rows, for example of removed vertices."""
+        known = rows[rows < len(self.status)]
+        for row in known[self.status[known] == OWN].tolist():
+            self._forget(row)
+        self.status[known], self.parts[known] = NONE, 0.0
+
+    def set_start(self, rows: RowArray, attributes: AttributeRows) -> None:
+        """Set the attributes of an initial graph, and the parts of the vertices without."""
+        self.grow()
+        projection = self.projection
+        columns = projection.enter_columns(attributes)
+        filled = np.flatnonzero(np.diff(attributes.begin))
+        rows, begin = rows[filled], np.append(attributes.begin[filled], attributes.begin[-1])
+        self.rows = self.rows_at_refit = rows.size
+        if rows.size:
+            projection.count_all(rows.size, columns, attributes.values)
+            self.status[rows] = OWN
+            self.parts[rows] = projection.learn(begin, columns, attributes.values, self._adjacency(rows))
+            if self._keeps_rows:
+                flat = np.tile(columns, rows.size) if attributes.kind == "dense" else columns
+                self.kept.set_all(rows, begin, flat, attributes.values.ravel())
+        self._derive(self._live_rows())
+
+    def update(self, named: RowArray, rows: RowArray, attributes: AttributeRows | None) -> RowArray:
+        """Set the attributes of rows, then continue the update of all parts; return the rows whose part moved.
+
+        `named` are the rows that a batch names. Those without a part get it from their neighbors.
+        """
+        self.grow()
+        moved = [rows]
+        entered = 0
+        if attributes is not None:
+            before = self.rows
+            self._enter_all(rows, attributes)
+            entered = rows.size
+            if self._learns_at_once and self.rows >= max(2 * self.rows_at_refit, before + 1):
+                moved.append(self._learn())
+            named = np.concatenate([named, self._neighbors_without_part(rows)])
+        named = np.unique(named)
+        moved.append(self._derive(named[self.status[named] == NONE]))
+        moved.append(self._advance(entered))
+        return np.unique(np.concatenate(moved))
+
+    def relearn(self) -> None:
+        """Learn the projection again from all attributes that are kept, and compute all parts anew."""
+        self.grow()
+        if not self.rows:
+            return
+        if self._keeps_rows:
+            self._learn()
+        else:
+            self.projection.begin_refit()
+            self.projection.advance_refit(self.projection.size * 2)
+            # Rows that were dropped cannot be learned from again, even if few vertices are left.
+            self.rows_at_refit = max(self.rows, LEARN_AT_ONCE * self.columns)
+        self.refresh_position, self.credit = -1, 0
+        self._derive(self._live_rows())
+
+    def _enter_all(self, rows: RowArray, attributes: AttributeRows) -> None:
+        """Count rows, keep them if necessary, and project them if there is a basis."""
+        projection = self.projection
+        columns = projection.enter_columns(attributes)
+        for position, row in enumerate(rows.tolist()):
+            entries = attributes.entries(position, columns)
+            if self.status[row] == OWN:
+                self._forget(row)
+            if not entries[1].size:
+                self.status[row], self.parts[row] = NONE, 0.0
+                continue
+            self.status[row] = OWN
+            self.rows += 1
+            if projection.learned:
+                self.parts[row] = projection.project(*entries, self._sum_of_neighbors(row))
+            projection.count(*entries)
+            if self._keeps_rows:
+                self.kept.set(row, *entries)
+
+    def _forget(self, row: int) -> None:
+        """Remove the attributes of a row from the counts."""
+        self.rows -= 1
+        columns, values = self.kept.get(row)
+        if values.size:
+            self.projection.count(columns, values, -1)
+            self.kept.clear(row)
+
+    def _live_rows(self) -> RowArray:
+        return np.flatnonzero(self.graph.arrival[: self.graph.row_count] >= 0)
+
+    def _learn(self) -> RowArray:
+        """Learn the basis from all rows, which are kept; return the rows, whose parts are computed anew."""
+        rows = np.flatnonzero(self.status[: self.graph.row_count] == OWN)
+        kept = self.kept.gather(rows)
+        values = kept["values"]
+        if self.projection.kind == "dense":
+            values = values.reshape(rows.size, -1)
+        adjacency = self._adjacency(rows)
+        self.parts[rows] = self.projection.learn(kept["begin"], kept["columns"], values, adjacency)
+        self.rows_at_refit = self.rows
+        if not self._keeps_rows:
+            self.kept = KeptAttributes()
+        return rows
+
+    def _adjacency(self, rows: RowArray) -> csr_array:
+        """Return the adjacency matrix between rows, normalized by the strengths of both ends."""
+        links, slots = self.graph.adjacency.links, self.graph.adjacency.slots(rows)
+        position = np.full(self.graph.row_count, -1, np.int64)
+        position[rows] = np.arange(rows.size)
+        source, target = np.repeat(rows, links.degree[rows]), links.neighbor[slots]
+        inside = position[target] >= 0
+        source, target = source[inside], target[inside]
+        scale = np.sqrt(links.strength[source] * links.strength[target])
+        values = (links.weight[slots[inside]] / scale).astype(np.float32)
+        return csr_array((values, (position[source], position[target])), shape=(rows.size, rows.size))
+
+    def _sum_of_neighbors(self, row: int) -> Part:
+        part = np.empty(self.columns, np.float32)
+        kernels.sum_of_neighbors(self.graph.adjacency.links, row, self.status, self.parts, MAX_NEIGHBORS, part)
+        return part
+
+    def _neighbors_without_part(self, rows: RowArray) -> RowArray:
+        """Return those of the latest neighbors of rows that have no part."""
+        adjacency = self.graph.adjacency
+        found = [_NO_ROWS]
+        for row in rows.tolist():
+            slots = adjacency.slots(np.array([row]))[-MAX_NEIGHBORS:]
+            found.append(adjacency.links.neighbor[slots].astype(np.int64))
+        neighbors = np.concatenate(found)
+        return neighbors[self.status[neighbors] == NONE]
+
+    def _derive(self, rows: RowArray) -> RowArray:
+        """Set the parts of rows without attributes from their neighbors; return the rows that have such a part."""
+        if not self.projection.learned:
+            return _NO_ROWS
+        derived = [row for row in rows[self.status[rows] != OWN].tolist() if self._derive_one(row)]
+        return np.array(derived, np.int64)
+
+    def _derive_one(self, row: int) -> bool:
+        links, part = self.graph.adjacency.links, self.parts[row]
+        found = kernels.mean_of_neighbors(links, row, self.status, self.parts, MAX_NEIGHBORS, part)
+        self.status[row] = DERIVED if found else NONE
+        return bool(found)
+
+    # ------------------------------------------------------------------ updates in slices
+
+    def _advance(self, entered: int) -> RowArray:
+        """Pay for slices of a refit, and for rows to be projected again; return the rows whose part moved."""
+        if not entered or not self.projection.learned or self._learns_at_once:
+            return _NO_ROWS
+        projection = self.projection
+        if (
+            projection.position < 0
+            and self.refresh_position < 0
+            and self.rows > (1 + REFIT_GROWTH) * self.rows_at_refit
+        ):
+            projection.begin_refit()
+            self.rows_at_refit, self.credit = self.rows, 0
+        if projection.position >= 0:
+            self.credit += entered * REFIT_ATTRIBUTES
+            slices, self.credit = divmod(self.credit, SLICE_ATTRIBUTES)
+            if projection.advance_refit(slices):
+                self.refresh_position = 0
+            return _NO_ROWS
+        return self._refresh(entered * REFRESHED_ROWS) if self.refresh_position >= 0 else _NO_ROWS
+
+    def _refresh(self, count: int) -> RowArray:
+        """Compute the parts of the next rows with the current basis; return these rows."""
+        last = min(self.refresh_position + count, self.graph.row_count)
+        rows = np.arange(self.refresh_position, last)
+        self.refresh_position = -1 if last == self.graph.row_count else last
+        rows = rows[self.graph.arrival[rows] >= 0]
+        own = rows[self.status[rows] == OWN] if self._keeps_rows else _NO_ROWS
+        for row in own.tolist():
+            self.parts[row] = self.projection.project(*self.kept.get(row))
+        return np.concatenate([own, self._derive(rows)])
+
+    # ------------------------------------------------------------------ reads
+
+    def preview(self, rows: RowArray, weights: NDArray[np.float32], attributes: AttributeRows | None) -> Part:
+        """Return the part of a new vertex with these attributes, or without any and with edges to these rows."""
+        if self.projection.learned and attributes is not None and attributes.begin[1]:
+            return self.projection.preview(attributes)
+        part = np.zeros(self.columns, np.float32)
+        kernels.mean_of_rows(rows, weights, self.status, self.parts, part)
+        return part
+
+    # ------------------------------------------------------------------ saving
+
+    def copy(self, graph: Graph) -> AttributeStore:
+        """Return an independent copy for a copy of the graph."""
+        other = AttributeStore(graph, self.columns, self.projection.seed, keep=self.keep)
+        other.restore(self.state())
+        return other
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return the state as arrays."""
+        rows = self.graph.row_count
+        self.grow()
+        kept = self.kept.gather(np.arange(rows))
+        counters = self.rows, self.rows_at_refit, self.refresh_position, self.credit
+        return {
+            "parts": self.parts[:rows].copy(),
+            "status": self.status[:rows].copy(),
+            "counters": np.array(counters, np.int64),
+            **{f"kept_{name}": array for name, array in kept.items()},
+            **{f"projection_{name}": array for name, array in self.projection.state().items()},
+        }
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Restore the arrays of `state`, which `check_attributes` has checked."""
+        self.grow()
+        rows = len(state["status"])
+        self.parts[:rows], self.status[:rows] = state["parts"], state["status"]
+        self.rows, self.rows_at_refit, self.refresh_position, self.credit = state["counters"].tolist()
+        self.kept = KeptAttributes()
+        self.kept.set_all(np.arange(rows), state["kept_begin"], state["kept_columns"], state["kept_values"])
+        self.projection.restore(strip_prefix("projection_", dict(state)))
+
+
+def select_attribute_arrays(state: Mapping[str, NDArray[Any]], order: RowArray) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a saved state that enter the digest, with vertices in order of arrival."""
+    arrays = {name: array for name, array in state.items() if not name.startswith("kept_")}
+    kept = csr_array(
+        (state["kept_values"], state["kept_columns"], state["kept_begin"]),
+        shape=(len(state["status"]), int(state["kept_columns"].max(initial=0)) + 1),
+    )[order]
+    arrays |= {
+        "parts": state["parts"][order],
+        "status": state["status"][order],
+        "kept_begin": kept.indptr,
+        "kept_columns": kept.indices,
+        "kept_values": kept.data,
+    }
+    return {f"attributes_{name}": array for name, array in arrays.items()}
