@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from ripplevec.batch import Batch, Op
 from ripplevec.embedder import Embedder
 from ripplevec.graph._block_kernels import ARENA_TOP
-from ripplevec.rules.vector_store import VectorStore
 
 
 @settings(max_examples=40)
@@ -57,8 +56,7 @@ def test_apply_arrival_is_used_while_arrays_grow(edges_of: Any, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("full", ["edges", "rows"])
-def test_apply_arrival_without_room_changes_nothing(edges_of: Any, full: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(VectorStore, "make_room", lambda store, ids: False)
+def test_apply_arrival_without_room_changes_nothing(edges_of: Any, full: str) -> None:
     engine = Embedder(dim=4).fit(edges_of(0)).engine
     links = engine.graph.adjacency.links
     column = (

@@ -33,7 +33,7 @@ from ripplevec.graph._id_kernels import (
 )
 from ripplevec.util.numba_intrinsics import prefetch
 
-NO_MENTION = -1
+NO_MENTION = -1  # in an empty cell
 UNKNOWN, AS_PREVIOUS = -1, -2  # rows of ids that are not in the table; AS_PREVIOUS: the same as in the line before
 HASH_MASK = (1 << 62) - 1  # a mask that keeps almost all bits of a hash
 PART_SHIFT = 32  # the bits of a hash that select a thread are not those that select a slot

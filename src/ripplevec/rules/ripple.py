@@ -194,22 +194,18 @@ class RippleRule:
     ) -> tuple[int, int, RowArray]:
         """Apply one arrival in one kernel call; see `Rule.apply_arrival`.
 
-        The row is −1 if there has been no start, if the arrival has no edges, or if vectors in a file need more space.
+        The row is −1 if there has been no start, if the arrival has no edges, or if allocated arrays are too small.
         """
         graph, edges = store.graph, len(ids) - 1
         if not self.ready or not edges:
             return -1, 0, _NO_ROWS
-        encoded = encode_ids(ids)
-        arguments = (
-            encoded,
+        row, new_vertices, edges, moved, self.rows_shortened = apply_arrival(
+            self._arrival_context(store),
+            encode_ids(ids),
             unit_weights(edges) if weights is None else weights.astype(np.float32),
             sequence,
             graph.next_arrival,
         )
-        outcome = apply_arrival(self._arrival_context(store), *arguments)
-        if outcome[0] < 0 and store.make_room(encoded):
-            outcome = apply_arrival(self._arrival_context(store), *arguments)
-        row, new_vertices, edges, moved, self.rows_shortened = outcome
         if row >= 0:
             graph.next_arrival += new_vertices
         return row, edges, moved
