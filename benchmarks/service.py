@@ -257,6 +257,10 @@ def measure(vertices: int) -> dict[str, Any]:
             "flush_p50_ms": flush_p50,
             "flush_p99_ms": flush_p99,
             "arrival_over_flush_p50_plain": plain["arrival_p50_ms_plain"] / flush_p50,
+            **{
+                f"{metric}_anchored_over_plain": anchored[f"{metric}_anchored"] / plain[f"{metric}_plain"]
+                for metric in ("edges_per_second_http", "read_p99_ms")
+            },
             "recovered_vertices": vertices,
             **measure_recovery(folder, vertices),
         }

@@ -95,7 +95,7 @@ class Embedder(VectorReads):
         growth (0.33 at 100,000 vertices, at most 0.6). Use 0 only if you call `anchor` yourself.
     anchor_pace : {"gradual", "immediate"}, default "gradual"
         Whether an anchor is computed little by little, or completely with the batch that makes it due. No batch waits
-        for a gradual anchor: the batches that follow each compute a part of it. Has no effect on rule "paper".
+        for a gradual anchor: the batches before it is due each compute a part of it. Has no effect on rule "paper".
     seed : int, default 0
         Seed of every random draw. The same seed, parameters and batches give the same bits.
     max_reads : int, default 4096

@@ -208,7 +208,7 @@ def test_tables_reallocated_on_growth_match_single_machine(
     """A halo makes tables longer, which may reallocate them; code that kept the old table would fail here."""
     stream = stream_of("int", options["directed"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(adjacency, "next_capacity", lambda rows, needed: needed)
+        patch.setattr(adjacency, "next_capacity", lambda rows, needed, row_bytes: needed)
         compare_streams(new_models, stream, changes_equal, 3, None, [first[:8], first, *then], **options)
 
 

@@ -72,7 +72,7 @@ def test_enter_slots_full_part_returns_the_rest(parts: int) -> None:
     assert remaining.tolist() == [1, 2]
     kernels.enter_remaining(table, tags, added, remaining)
     slots = [(home + i) % size for i in range(3)]
-    assert table[0][slots].tolist() == [[tag, 2 * row] for row, tag in enumerate(tags.tolist())]
+    assert table[0][slots].tolist() == [[tag, 2 * row + 2] for row, tag in enumerate(tags.tolist())]
     assert (np.delete(table[0], slots, axis=0)[:, 1] == EMPTY).all()
 
 

@@ -15,6 +15,7 @@ from ripplevec.graph._id_kernels import (
     FREE_HEAD,
     INTEGER,
     LIVE_COUNT,
+    MOVED_SLOTS,
     ROW_COUNT,
     EncodedIds,
     Table,
@@ -43,10 +44,10 @@ def reference_home(tag: int, mask: int) -> int:
 
 
 def empty_table(slots: int = 16, rows: int = 10, arena: int = 64) -> Table:
-    meta = np.zeros(5, np.int64)
+    meta = np.zeros(6, np.int64)
     meta[FREE_HEAD] = -1
     lines = np.full((slots, 2), EMPTY, np.int64)
-    return lines, np.zeros((rows, 2), np.int64), np.zeros(arena, np.uint8), meta
+    return Table(lines, np.zeros((rows, 2), np.int64), np.zeros(arena, np.uint8), meta, lines[:0])
 
 
 def intern(table: Table, ids: EncodedIds) -> tuple[list[int], int]:
@@ -95,7 +96,7 @@ def test_find_ids_bytes_with_same_tag_are_compared() -> None:
     for other in (b"abd", b"ab", b"abcd", b""):
         forged = reference_hash(other)
         table[0][:] = EMPTY
-        table[0][reference_home(forged, 15)] = forged, 1  # the row of b"abc" under the tag of another id
+        table[0][reference_home(forged, 15)] = forged, 3  # the row of b"abc" under the tag of another id
         rows = np.empty(1, np.int64)
         kernels.find_ids(table, texts(other), 0, 1, rows)
         assert rows[0] == -1
@@ -124,16 +125,16 @@ def test_remove_rows_leaves_no_gaps(keys: list[int], data: st.DataObject) -> Non
     intern(table, integers(*keys))
     removed = data.draw(st.lists(st.sampled_from(range(len(keys))), unique=True))
     kernels.remove_rows(table, readonly(*removed))
-    slots, spans, _, meta = table
+    slots, spans, meta = table.slots, table.spans, table.meta
     assert kernels.free_rows(table).tolist() == removed[::-1]
     assert meta[LIVE_COUNT] == np.count_nonzero(slots[:, 1] != EMPTY) == len(keys) - len(removed)
     for row, key in enumerate(keys):
         path = [(reference_home(key, 15) + step) % 16 for step in range(16)]
         if row in removed:
             assert spans[row, 1] == FREE
-            assert 2 * row not in slots[:, 1]
+            assert 2 * row + 2 not in slots[:, 1]
         else:
-            place = path.index(int(np.flatnonzero(slots[:, 1] == 2 * row)[0]))
+            place = path.index(int(np.flatnonzero(slots[:, 1] == 2 * row + 2)[0]))
             assert all(slots[slot, 1] != EMPTY for slot in path[:place])
 
 
@@ -156,7 +157,7 @@ def test_rebuild_slots_makes_every_id_findable() -> None:
     intern(table, texts(b"", b"a", b"bc"))
     intern(table, integers(-5, 2**62))
     kernels.remove_rows(table, readonly(1))
-    refilled = (np.full((32, 2), EMPTY, np.int64), *table[1:])
+    refilled = table._replace(slots=np.full((32, 2), EMPTY, np.int64))
     kernels.rebuild_slots(refilled)
     rows = np.empty(3, np.int64)
     kernels.find_ids(refilled, texts(b"", b"a", b"bc"), 0, 3, rows)
@@ -166,12 +167,37 @@ def test_rebuild_slots_makes_every_id_findable() -> None:
     assert (refilled[3][ROW_COUNT], refilled[3][ARENA_USED]) == (5, 3)
 
 
-@given(keys=st.lists(st.integers(-50, 50), unique=True, max_size=10), times=st.sampled_from([1, 2, 8]))
-def test_rehash_slots_finds_the_same_rows(keys: list[int], times: int) -> None:
+@given(
+    keys=st.lists(st.integers(-50, 50), unique=True, max_size=10),
+    times=st.sampled_from([1, 2, 8]),
+    step=st.integers(1, 16),
+    data=st.data(),
+)
+def test_move_slots_ids_are_found_after_every_step(keys: list[int], times: int, step: int, data: st.DataObject) -> None:
+    """Ids are removed between the steps; their rows must not be found in the old slots, nor copied."""
     table = empty_table()
     intern(table, integers(*keys))
-    slots = np.full((16 * times, 2), EMPTY, np.int64)
-    kernels.rehash_slots(table[0], slots)
-    rows = np.full(len(keys) + 1, -7)
-    kernels.find_ids((slots, *table[1:]), integers(*keys, 99), 0, len(rows), rows)
-    assert rows.tolist() == [*range(len(keys)), -1]
+    expected = {key: row for row, key in enumerate(keys)}
+    table = table._replace(slots=np.full((16 * times, 2), EMPTY, np.int64), old_slots=table.slots)
+    for first in range(0, 16, step):
+        assert kernels.is_growing(table)
+        if data.draw(st.booleans()) and expected:
+            removed = data.draw(st.sampled_from(sorted(expected)))
+            kernels.remove_rows(table, readonly(expected.pop(removed)))
+        kernels.move_slots(table, step)
+        assert table.meta[MOVED_SLOTS] == min(first + step, 16)
+        rows = np.full(len(keys) + 1, -7)
+        kernels.find_ids(table, integers(*keys, 99), 0, len(rows), rows)
+        assert rows.tolist() == [*(expected.get(key, -1) for key in keys), -1]
+    assert not kernels.is_growing(table)
+    assert np.count_nonzero(table.slots[:, 1]) == len(expected)
+
+
+def test_find_ids_removed_bytes_in_old_slots_are_unknown() -> None:
+    table = empty_table()
+    intern(table, texts(b"a", b"b"))
+    table = table._replace(slots=np.full((32, 2), EMPTY, np.int64), old_slots=table.slots)
+    kernels.remove_rows(table, readonly(0))
+    rows = np.empty(2, np.int64)
+    kernels.find_ids(table, texts(b"a", b"b"), 0, 2, rows)
+    assert rows.tolist() == [-1, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ripplevec.batch import Id, id_column, ids_to_list
 from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.graph import id_table
+from ripplevec.graph._id_kernels import MOVED_PER_ID
 from ripplevec.graph.id_table import IdTable
 
 EDGE_CASES: list[Id] = [
@@ -290,3 +293,65 @@ def test_remove_in_reverse_restores_row_assignment(known: list[Id], data: st.Dat
     ids.remove(first[2][::-1])
     second = ids.intern(batch, batch)
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def grow_table(text: bool, count: int = 640) -> tuple[IdTable, DictTable]:
+    """Return a table of 1,024 slots that is full, so that the next id makes it grow, and its reference."""
+    ids, model = IdTable(), DictTable()
+    for number in range(count):
+        name: Id = f"vertex {number}" if text and number % 2 else number
+        assert ids.intern_one(name) == model.intern(name)
+    return ids, model
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    operations=st.lists(st.tuples(st.sampled_from(["add", "remove", "copy", "bulk"]), st.integers(0, 10**6))),
+    text=st.booleans(),
+)
+def test_growing_table_finds_every_id_at_every_moment(operations: list[tuple[str, int]], text: bool) -> None:
+    ids, model = grow_table(text)
+    for number, (operation, choice) in enumerate([("add", 0), *operations]):
+        live = list(model.rows)
+        if operation == "remove" and live:
+            row = model.rows[live[choice % len(live)]]
+            model.remove([row])
+            ids.remove(np.array([row]))
+        elif operation == "copy":
+            ids = ids.copy()
+        elif operation == "bulk":
+            with patch.object(id_table, "MIN_BULK_PAIRS", 1):
+                rows, _, _ = ids.intern([f"bulk {choice}", choice], [f"bulk {choice}", choice])
+            assert rows.tolist() == [model.intern(f"bulk {choice}")[0], model.intern(choice)[0]]
+        else:
+            assert ids.intern_one(f"new {number}") == model.intern(f"new {number}")
+        names = [*model.rows, "unknown", -5]
+        assert ids.find_rows(names).tolist() == [*model.rows.values(), -1, -1]
+        assert ids.find_rows(np.arange(640)).tolist() == [model.rows.get(key, -1) for key in range(640)]
+        restored = IdTable.from_state(ids.state())
+        assert restored.find_rows(names).tolist() == [*model.rows.values(), -1, -1]
+
+
+def test_growing_table_moves_few_entries_per_id_and_releases_the_old_slots() -> None:
+    ids, _ = grow_table(text=False)
+    for added in range(1, 64):
+        ids.intern_one(f"new {added}")
+        table = ids._table
+        assert (len(table.slots), len(table.old_slots)) == (2_048, 1_024)
+        assert np.count_nonzero(table.slots[:, 1]) <= added + MOVED_PER_ID * added
+    ids.intern_one("last")
+    assert len(ids.table.old_slots) == 0
+    assert np.count_nonzero(ids.table.slots[:, 1]) == len(ids) == 704
+
+
+def test_large_table_allocates_slots_before_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(id_table, "ROW_STEP", 100)
+    ids, _ = grow_table(text=False, count=600)
+    assert (len(ids.table.spans), ids._next_slots) == (600, None)
+    ids.intern_one("another")
+    assert len(ids.table.spans) == 640
+    prepared = ids._next_slots
+    assert prepared is not None
+    ids.intern(np.arange(1_000, 1_040), np.arange(1_000, 1_040))
+    assert ids.table.slots is prepared
+    assert len(ids.table.spans) == 700

@@ -76,11 +76,37 @@ def test_grow_in_directory_leaves_no_file_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_next_capacity_doubles_few_rows_and_adds_a_sixteenth_to_many() -> None:
-    assert next_capacity(0, 1) == 16
-    assert next_capacity(800, 801) == 1_616
-    assert next_capacity(800, 5_000) == 5_000
-    assert next_capacity(1_000_000, 1_000_001) == 1_062_516
+def test_next_capacity_doubles_few_rows_and_adds_a_sixteenth_to_many_up_to_a_limit() -> None:
+    assert next_capacity(0, 1, 64) == 16
+    assert next_capacity(800, 801, 64) == 1_616
+    assert next_capacity(800, 5_000, 64) == 5_000
+    assert next_capacity(1_000_000, 1_000_001, 64) == 1_000_000 + 16_384 + 16
+    assert next_capacity(1_000_000, 1_000_001, 8) == 1_062_516
+    assert next_capacity(10_000_000, 10_000_001, 8) == 10_000_000 + 131_072 + 16
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_grow_row_by_row_without_reserved_space_allocates_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_disk: bool
+) -> None:
+    monkeypatch.setattr(growable_array, "LARGE_BYTES", 1 << 60)
+    rows, allocations = GrowableArray(np.int64, directory=tmp_path if on_disk else None), 0
+    for size in range(1, 3_000):
+        space = rows._space
+        rows.grow(size)[-1] = size
+        allocations += rows._space is not space
+    assert rows.array.tolist() == list(range(1, 3_000))
+    assert allocations < 150
+
+
+def test_grow_large_array_allocates_the_next_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    requested: list[int] = []
+    monkeypatch.setattr(growable_array, "prefault", lambda array: requested.append(array.nbytes))
+    rows = GrowableArray(np.uint8, (1024,))
+    rows.grow(40_000)
+    rows.grow(42_000)
+    rows.grow(42_001)
+    assert requested == [2_500 * 1024, 2_000 * 1024]
 
 
 def test_grow_array_keeps_content_and_fills_rest() -> None:

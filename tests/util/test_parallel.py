@@ -98,6 +98,28 @@ def test_limit_blas_restores_the_number_of_threads(blas_limit: Any) -> None:
             assert threads() == {2}
 
 
+def test_limit_blas_in_another_thread_takes_effect_and_ends(blas_limit: Any) -> None:
+    """The main thread has set a limit first; OpenBLAS would otherwise use all cores in the other thread."""
+
+    def threads() -> set[int]:
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    def work() -> None:
+        with limit_blas_to_one_thread():
+            seen.append(threads())
+        seen.append(threads())
+
+    seen: list[set[int]] = []
+    with threadpool_limits(limits=2, user_api="blas"):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert seen == [{1}, {2}]
+        with limit_blas_to_one_thread():
+            assert threads() == {1}
+        assert threads() == {2}
+
+
 def test_resolve_threads_default_is_the_number_of_usable_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_threads(3) == 3
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 5}, raising=False)

@@ -23,6 +23,7 @@ from ripplevec.engine.state_validation import check_state
 from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray
 from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.graph.graph import Graph, GraphDelta, merge_deltas, strip_prefix
+from ripplevec.graph.id_table import encode_ids
 from ripplevec.rules.anchor import CorrectionError
 from ripplevec.rules.base import Rule
 from ripplevec.rules.gradual_correction import GradualCorrection
@@ -113,6 +114,13 @@ class Engine(LocalReads):
         """
         if self.aging is not None or (not self._is_gradual and len(ids) >= self.growth_slack):
             return -1
+        row = self._try_arrival(ids, weights)
+        has_fast_path = self.ready and isinstance(self.rule, RippleRule) and len(ids) > 1
+        if row < 0 and has_fast_path and self.store.make_room(encode_ids(ids)):
+            row = self._try_arrival(ids, weights)  # nothing had changed: a failed allocation leaves the state usable
+        return row
+
+    def _try_arrival(self, ids: IdColumn, weights: NDArray[np.float64] | None) -> int:
         self.update_incomplete = True
         first_new, growth = self.graph.next_arrival, self.growth
         row, edges, moved = self.rule.apply_arrival(self.store, ids, weights, self.sequence + 1)

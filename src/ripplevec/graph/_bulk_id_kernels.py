@@ -27,10 +27,13 @@ from ripplevec.graph._id_kernels import (
     equals_previous,
     find_ids,
     home_slot,
+    insert_reference,
+    make_reference,
     same_bytes,
 )
 from ripplevec.util.numba_intrinsics import prefetch
 
+NO_MENTION = -1  # in an empty cell
 UNKNOWN, AS_PREVIOUS = -1, -2  # rows of ids that are not in the table; AS_PREVIOUS: the same as in the line before
 HASH_MASK = (1 << 62) - 1  # a mask that keeps almost all bits of a hash
 PART_SHIFT = 32  # the bits of a hash that select a thread are not those that select a slot
@@ -105,7 +108,7 @@ def find_first_mentions(
     size = 16
     while size < 2 * count:
         size *= 2
-    cells, mask = np.full((size, 2), EMPTY, np.int64), size - 1  # one line per cell: tag, and position or EMPTY
+    cells, mask = np.full((size, 2), NO_MENTION, np.int64), size - 1  # one line per cell: tag, position or NO_MENTION
     new_ids, new_bytes = 0, 0
     for position in range(count):
         if position + 8 < count:
@@ -113,11 +116,11 @@ def find_first_mentions(
         i = own[position]
         tag = tags[i]
         cell = home_slot(tag, mask)
-        while cells[cell, 1] != EMPTY:
+        while cells[cell, 1] != NO_MENTION:
             if cells[cell, 0] == tag and _are_equal(src, dst, mentions[cells[cell, 1]], mentions[i]):
                 break
             cell = (cell + 1) & mask
-        if cells[cell, 1] == EMPTY:
+        if cells[cell, 1] == NO_MENTION:
             cells[cell, 0], cells[cell, 1] = tag, i
             new_ids += 1
             new_bytes += _count_bytes(src, dst, mentions[i])
@@ -134,7 +137,7 @@ def assign_rows(
     Writes the spans of the new rows; their bytes and slots remain to be entered. `added` has two lines: the new rows,
     and the positions of their first mentions.
     """
-    _, spans, _, meta = table
+    spans, meta = table.spans, table.meta
     src_keys, src_ends, dst_keys, dst_ends = src[0], src[1], dst[0], dst[1]
     new, used, free_row, row_count = 0, meta[ARENA_USED], meta[FREE_HEAD], meta[ROW_COUNT]
     for i in range(len(mentions)):
@@ -167,7 +170,7 @@ def enter_slots(table: Table, tags: Ints, added: Ints, part: int, parts: int) ->
 
     These found only used slots from their home slot to the end of the part.
     """
-    slots, spans, _, _ = table
+    slots, spans = table.slots, table.spans
     mask = len(slots) - 1
     begin, end = part * len(slots) // parts, (part + 1) * len(slots) // parts
     own = np.empty(added.shape[1], np.int64)
@@ -190,22 +193,16 @@ def enter_slots(table: Table, tags: Ints, added: Ints, part: int, parts: int) ->
             left += 1
         else:
             slots[slot, 0] = tag
-            slots[slot, 1] = 2 * row + (0 if spans[row, 1] == INTEGER else 1)
+            slots[slot, 1] = make_reference(row, spans[row, 1])
     return own[:left].copy()
 
 
 @njit(cache=True, nogil=True)
 def enter_remaining(table: Table, tags: Ints, added: Ints, remaining: Ints) -> None:
     """Write the new rows that did not fit into their part of the slots."""
-    slots, spans, _, _ = table
-    mask = len(slots) - 1
     for i in remaining:
-        row, tag = added[0, i], tags[added[1, i]]
-        slot = home_slot(tag, mask)
-        while slots[slot, 1] != EMPTY:
-            slot = (slot + 1) & mask
-        slots[slot, 0] = tag
-        slots[slot, 1] = 2 * row + (0 if spans[row, 1] == INTEGER else 1)
+        row = added[0, i]
+        insert_reference(table.slots, tags[added[1, i]], make_reference(row, table.spans[row, 1]))
 
 
 @njit(cache=True, nogil=True)
@@ -213,7 +210,7 @@ def copy_bytes(
     table: Table, src: EncodedIds, dst: EncodedIds, mentions: Ints, added: Ints, first: int, last: int
 ) -> None:
     """Copy the bytes of the new ids `first` to `last` into the arena."""
-    _, spans, arena, _ = table
+    spans, arena = table.spans, table.arena
     for i in range(first, last):
         row, mention = added[0, i], mentions[added[1, i]]
         if spans[row, 1] != INTEGER:

@@ -1,14 +1,18 @@
-"""Hash table of `IdTable`: maps vertex ids to rows and back, in four flat arrays.
+"""Hash table of `IdTable`: maps vertex ids to rows and back, in flat arrays.
 
 An encoded id is (key, end, data): the integer `key` itself if `end` is INTEGER, else the bytes `data[key:end]`. Encoded
-ids are (keys, ends, data); if `ends` is empty, all of them are integers. A table is (slots, spans, arena, meta):
+ids are (keys, ends, data); if `ends` is empty, all of them are integers. A `Table` has these arrays:
 
-- slots, one line per slot of the hash table: a tag (the integer, or the hash of the bytes) and 2·row + (1 for bytes),
-  or EMPTY. Open addressing with linear probing; the number of slots is a power of two.
+- slots, one line per slot of the hash table: a tag (the integer, or the hash of the bytes) and a reference to a row, or
+  EMPTY (see `make_reference`). Open addressing with linear probing; the number of slots is a power of two.
 - spans, one line per row: (key, end) of its id in `arena`, or (the next free row, FREE).
-- meta: the counters LIVE_COUNT to ARENA_GARBAGE below.
+- meta: the counters LIVE_COUNT to MOVED_SLOTS below.
+- old_slots: while the table grows, the slots from before; else empty.
 
 A kernel that runs out of room stops there; its caller makes room and calls it again.
+
+The table grows gradually: new ids go to new slots, and each of them copies a few entries of the old slots. Nothing is
+taken out of the old slots but removed ids, so they have all ids from before the growth until the last one is copied.
 
 A jitted function that loops over arrays counts references on every call, which costs more than the lookup of an
 integer. Ids are therefore searched in blocks, and a column of integers has its own search.
@@ -16,7 +20,7 @@ integer. Ids are therefore searched in blocks, and a column of integers has its 
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -27,13 +31,25 @@ from ripplevec.util.numba_intrinsics import allocation_free, prefetch
 Ints: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
 EncodedIds: TypeAlias = tuple[Ints, Ints, Bytes]
-Table: TypeAlias = tuple[Ints, Ints, Bytes, Ints]
+
+
+class Table(NamedTuple):
+    """Arrays of a table; see the top of this file."""
+
+    slots: Ints
+    spans: Ints
+    arena: Bytes
+    meta: Ints
+    old_slots: Ints
+
 
 INTEGER, FREE = -1, -2  # special values of `end`
-EMPTY = -1
+EMPTY, REMOVED = 0, 1  # special references; new slots are zero, and memory that is zero need not be written
 SEARCH_BLOCK = 64  # ids searched together
-LIVE_COUNT, ROW_COUNT, FREE_HEAD, ARENA_USED, ARENA_GARBAGE = range(5)
-"""Cells of `meta`: ids in the table, rows ever used, first free row (or -1), arena bytes used, bytes of removed ids."""
+MOVED_PER_ID = 16  # old slots that are moved for each new id; two would suffice to finish before the next growth
+LIVE_COUNT, ROW_COUNT, FREE_HEAD, ARENA_USED, ARENA_GARBAGE, MOVED_SLOTS = range(6)
+"""Cells of `meta`: ids in the table, rows ever used, first free row (or -1), arena bytes used, bytes of removed ids,
+and old slots whose entries are in the new ones."""
 
 
 @allocation_free(forceinline=True)
@@ -57,6 +73,24 @@ def home_slot(tag: int, mask: int) -> Any:
 
 
 @allocation_free(forceinline=True)
+def make_reference(row: int, end: int) -> Any:
+    """Return the reference to a row for its slot: 2·(row + 1) + (1 for bytes)."""
+    return 2 * row + (2 if end == INTEGER else 3)
+
+
+@allocation_free(forceinline=True)
+def referenced_row(reference: int) -> Any:
+    """Return the row of a reference, -1 if it is EMPTY or REMOVED."""
+    return (reference >> 1) - 1
+
+
+@allocation_free(forceinline=True)
+def is_growing(table: Table) -> bool:
+    """Return whether the old slots have entries that are not in the new ones."""
+    return table.meta[MOVED_SLOTS] < len(table.old_slots)
+
+
+@allocation_free(forceinline=True)
 def same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> bool:
     place = 0
     while place < size and arena[start + place] == data[key + place]:
@@ -65,18 +99,18 @@ def same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> bo
 
 
 @allocation_free
-def _prefetch_block(table: Table, tags: Ints) -> None:
+def _prefetch_block(slots: Ints, table: Table, tags: Ints) -> None:
     """Prefetch the memory that a block of text searches will read, so that the cache misses overlap."""
-    slots, spans, arena, _ = table
+    spans, arena = table.spans, table.arena
     mask = len(slots) - 1
     for tag in tags:
         prefetch(slots, home_slot(tag, mask), 0)
     for tag in tags:
-        row = slots[home_slot(tag, mask), 1] >> 1
+        row = referenced_row(slots[home_slot(tag, mask), 1])
         if row >= 0:
             prefetch(spans, row, 0)
     for tag in tags:
-        row = slots[home_slot(tag, mask), 1] >> 1
+        row = referenced_row(slots[home_slot(tag, mask), 1])
         if row >= 0 and 0 <= spans[row, 0] < spans[row, 1]:
             prefetch(arena, spans[row, 0], 0)
 
@@ -96,13 +130,13 @@ def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
             while ref != EMPTY and (slots[slot, 0] != keys[i] or ref & 1):
                 slot = (slot + 1) & mask
                 ref = slots[slot, 1]
-            rows[i] = ref >> 1
+            rows[i] = referenced_row(ref)
 
 
 @allocation_free
-def _search(table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) -> None:
+def _search(slots: Ints, table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) -> None:
     """Replace the tags of a block of ids, which are in `rows`, by their rows."""
-    slots, spans, arena, _ = table
+    spans, arena = table.spans, table.arena
     keys, ends, data = ids
     mask = len(slots) - 1
     for i in range(first, last):
@@ -111,31 +145,43 @@ def _search(table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) ->
         slot = home_slot(tag, mask)
         ref = slots[slot, 1]
         while ref != EMPTY:
-            if slots[slot, 0] == tag and ref & 1 == kind:
+            if slots[slot, 0] == tag and ref & 1 == kind and ref != REMOVED:
                 if kind == 0:
                     break
-                start, stop = spans[ref >> 1]
+                start, stop = spans[referenced_row(ref)]
                 if stop - start == end - key and same_bytes(arena, start, data, key, end - key):
                     break
             slot = (slot + 1) & mask
             ref = slots[slot, 1]
-        rows[i] = ref >> 1
+        rows[i] = referenced_row(ref)
 
 
 @allocation_free
-def find_ids(table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) -> None:
-    """Fill in the rows of ids `first` to `last`, -1 for each unknown id."""
+def _find_in_slots(slots: Ints, table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) -> None:
+    """Fill in the rows of ids `first` to `last` that are in these slots of a table, -1 for the others."""
     keys, ends, data = ids
     if len(ends) == 0:
-        _search_integers(table[0], keys[first:last], rows[first:last])
+        _search_integers(slots, keys[first:last], rows[first:last])
         return
     for start in range(first, last, SEARCH_BLOCK):
         stop = min(start + SEARCH_BLOCK, last)
         for i in range(start, stop):
             rows[i] = compute_tag(keys[i], ends[i], data)
         if stop - start > 1:
-            _prefetch_block(table, rows[start:stop])
-        _search(table, ids, start, stop, rows)
+            _prefetch_block(slots, table, rows[start:stop])
+        _search(slots, table, ids, start, stop, rows)
+
+
+@allocation_free
+def find_ids(table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) -> None:
+    """Fill in the rows of ids `first` to `last`, -1 for each unknown id."""
+    if not is_growing(table):
+        _find_in_slots(table.slots, table, ids, first, last, rows)
+        return
+    _find_in_slots(table.old_slots, table, ids, first, last, rows)  # has all but the newest ids
+    for i in range(first, last):
+        if rows[i] < 0:
+            _find_in_slots(table.slots, table, ids, i, i + 1, rows)
 
 
 @njit(cache=True, nogil=True)
@@ -147,21 +193,35 @@ def find_id(table: Table, key: int, end: int, data: Bytes) -> Any:
 
 
 @allocation_free(forceinline=True)
-def _insert_slot(slots: Ints, row: int, key: int, end: int, data: Bytes) -> None:
-    """Write a row into the first empty slot for its id."""
+def insert_reference(slots: Ints, tag: int, reference: int) -> None:
+    """Write a reference into the first empty slot for its tag."""
     mask = len(slots) - 1
-    tag = compute_tag(key, end, data)
     slot = home_slot(tag, mask)
     while slots[slot, 1] != EMPTY:
         slot = (slot + 1) & mask
     slots[slot, 0] = tag
-    slots[slot, 1] = 2 * row + (0 if end == INTEGER else 1)
+    slots[slot, 1] = reference
+
+
+@allocation_free
+def move_slots(table: Table, count: int) -> None:
+    """Copy the entries of the next `count` old slots to the new ones.
+
+    The ids themselves are not read. A slot array twice as large repeats the order of the old one twice, so that memory
+    is written almost sequentially, at two places.
+    """
+    old, meta = table.old_slots, table.meta
+    last = min(meta[MOVED_SLOTS] + count, len(old))
+    for i in range(meta[MOVED_SLOTS], last):
+        if old[i, 1] > REMOVED:
+            insert_reference(table.slots, old[i, 0], old[i, 1])
+    meta[MOVED_SLOTS] = last
 
 
 @allocation_free(forceinline=True)
 def _add_id(table: Table, key: int, end: int, data: Bytes) -> Any:
     """Assign a row to an unknown id and return it, -1 if there is no room."""
-    slots, spans, arena, meta = table
+    slots, spans, arena, meta, _ = table
     row, used = meta[FREE_HEAD], meta[ARENA_USED]
     size = 0 if end == INTEGER else end - key
     if (row < 0 and meta[ROW_COUNT] == len(spans)) or used + size > len(arena):
@@ -175,9 +235,11 @@ def _add_id(table: Table, key: int, end: int, data: Bytes) -> Any:
     spans[row, 1] = INTEGER if end == INTEGER else used + size
     for i in range(size):
         arena[used + i] = data[key + i]
-    _insert_slot(slots, row, key, end, data)
+    insert_reference(slots, compute_tag(key, end, data), make_reference(row, end))
     meta[ARENA_USED] += size
     meta[LIVE_COUNT] += 1
+    if is_growing(table):
+        move_slots(table, MOVED_PER_ID)
     return row
 
 
@@ -248,18 +310,33 @@ def _close_gap(slots: Ints, gap: int) -> None:
 
 
 @allocation_free
+def _find_slot_of_row(slots: Ints, tag: int, row: int) -> Any:
+    """Return the slot of a row, given the tag of its id; -1 if it is not in these slots."""
+    mask = len(slots) - 1
+    slot = home_slot(tag, mask)
+    while slots[slot, 1] != EMPTY:
+        if referenced_row(slots[slot, 1]) == row:
+            return slot
+        slot = (slot + 1) & mask
+    return np.int64(-1)
+
+
+@allocation_free
 def remove_rows(table: Table, rows: Ints) -> None:
     """Remove the ids of rows and put the rows on the free list, in order; rows without an id are skipped."""
-    slots, spans, arena, meta = table
-    mask = len(slots) - 1
+    slots, spans, arena, meta, old_slots = table
     for row in rows:
         if row < 0 or row >= meta[ROW_COUNT] or spans[row, 1] == FREE:
             continue
         key, end = spans[row]
-        slot = home_slot(compute_tag(key, end, arena), mask)
-        while slots[slot, 1] >> 1 != row:
-            slot = (slot + 1) & mask
-        _close_gap(slots, slot)
+        tag = compute_tag(key, end, arena)
+        if is_growing(table):
+            slot = _find_slot_of_row(old_slots, tag, row)
+            if slot >= 0:
+                old_slots[slot, 1] = REMOVED  # closing the gap could move an entry to slots that are copied already
+        slot = _find_slot_of_row(slots, tag, row)
+        if slot >= 0:
+            _close_gap(slots, slot)
         if end != INTEGER:
             meta[ARENA_GARBAGE] += end - key
         spans[row, 0] = meta[FREE_HEAD]
@@ -271,34 +348,17 @@ def remove_rows(table: Table, rows: Ints) -> None:
 @allocation_free
 def rebuild_slots(table: Table) -> None:
     """Insert every row that has an id into empty slots."""
-    slots, spans, arena, meta = table
-    for row in range(meta[ROW_COUNT]):
+    spans = table.spans
+    for row in range(table.meta[ROW_COUNT]):
         key, end = spans[row]
         if end != FREE:
-            _insert_slot(slots, row, key, end, arena)
-
-
-@allocation_free
-def rehash_slots(old: Ints, slots: Ints) -> None:
-    """Insert the entries of one slot array into another, empty one.
-
-    The ids themselves are not read. A slot array twice as large repeats the order of the old one twice, so that memory
-    is written almost sequentially, at two places.
-    """
-    mask = len(slots) - 1
-    for i in range(len(old)):
-        if old[i, 1] != EMPTY:
-            slot = home_slot(old[i, 0], mask)
-            while slots[slot, 1] != EMPTY:
-                slot = (slot + 1) & mask
-            slots[slot, 0] = old[i, 0]
-            slots[slot, 1] = old[i, 1]
+            insert_reference(table.slots, compute_tag(key, end, table.arena), make_reference(row, end))
 
 
 @njit(cache=True, nogil=True)
 def gather_ids(table: Table, rows: Ints) -> Any:
     """Return the encoded ids of rows, with their bytes packed in this order; `end` is FREE for a row without an id."""
-    _, spans, arena, meta = table
+    spans, arena, meta = table.spans, table.arena, table.meta
     keys, ends = np.full(len(rows), -1, np.int64), np.full(len(rows), FREE, np.int64)
     size = 0
     for i, row in enumerate(rows):
@@ -318,7 +378,7 @@ def gather_ids(table: Table, rows: Ints) -> Any:
 @njit(cache=True, nogil=True)
 def free_rows(table: Table) -> Any:
     """Return the free rows in the order in which they will be reused."""
-    _, spans, _, meta = table
+    spans, meta = table.spans, table.meta
     rows = np.empty(meta[ROW_COUNT] - meta[LIVE_COUNT], np.int64)
     row = meta[FREE_HEAD]
     for i in range(len(rows)):

@@ -139,7 +139,7 @@ class Adjacency:
             return
         if rows > MAX_ROWS:
             raise RipplevecError(f"Too many vertices: expected at most {MAX_ROWS:,} vertices in a graph, got {rows:,}.")
-        self._vertices.grow(min(next_capacity(self.capacity, rows), MAX_ROWS))
+        self._vertices.grow(min(next_capacity(self.capacity, rows, CACHE_LINE_BYTES), MAX_ROWS))
         self._update_columns()
 
     def apply(
@@ -333,19 +333,24 @@ class Adjacency:
         if not self.links.neighbor.size:
             self._grow_arena()
 
-    def _grow_arena(self, min_slots: int = 0) -> None:
-        """Make room for anything that the next edge may allocate, and for at least `min_slots` slots."""
+    def reserve(self, rows: int, edges: int) -> None:
+        """Make room for this many rows in all, and for anything that an arrival with some edges may allocate."""
+        self.ensure_rows(rows)
+        self._grow_arena(arrival_edges=edges)
+
+    def _grow_arena(self, min_slots: int = 0, arrival_edges: int = 0) -> None:
+        """Make room for anything that the next edge, or the edges of an arrival, may allocate, and for `min_slots`."""
         size_class = int(self._allocator[blocks.MAX_SIZE_CLASS])
-        largest_need = 8 << size_class
+        largest_need = (8 + 12 * arrival_edges) << size_class
         self._slots.grow(self._target_size(self._slots, blocks.ARENA_TOP, max(largest_need, 1024), min_slots))
-        if size_class + 1 >= blocks.HUB_SIZE_CLASS:
+        if size_class + 2 >= blocks.HUB_SIZE_CLASS:  # a list may be about to become that of a hub
             self._index_cells.grow(self._target_size(self._index_cells, blocks.INDEX_ARENA_TOP, largest_need))
         self._update_columns()
 
     def _target_size(self, arena: GrowableArray, top: int, free: int, min_size: int = 0) -> int:
         """Return the size at which an arena has `free` unused cells and at least `min_size` cells in total."""
         size, needed = arena.array.size, max(int(self._allocator[top]) + free, min_size)
-        return size if size >= needed else next_capacity(size, needed)
+        return size if size >= needed else next_capacity(size, needed, arena.array.itemsize)
 
     def _local_faults(self) -> dict[str, Any]:
         """Check each endpoint by itself; return, per possible fault, whether it was found."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ripplevec.graph import _bulk_id_kernels as kernels
-from ripplevec.graph._id_kernels import EncodedIds, Ints, Table
+from ripplevec.graph._id_kernels import MOVED_PER_ID, EncodedIds, Ints, Table, move_slots
 from ripplevec.util.parallel import for_each_block
 
 LINES_PER_TASK = 8_192
@@ -64,6 +64,7 @@ def enter_ids(table: Table, src: EncodedIds, dst: EncodedIds, rows: Ints, unknow
 
     for_each_block(enter_part, threads, size=1, threads=threads)
     kernels.enter_remaining(table, tags, added, np.concatenate(remaining))
+    move_slots(table, MOVED_PER_ID * new_ids)
     for_each_block(copy_bytes, new_ids if new_bytes else 0, size=LINES_PER_TASK, threads=threads)
     for_each_block(fill_later_mentions, len(mentions), size=LINES_PER_TASK, threads=threads)
     for_each_block(fill_repeated_sources, rows.shape[1], size=LINES_PER_TASK, threads=threads)

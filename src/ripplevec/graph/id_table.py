@@ -19,6 +19,7 @@ from ripplevec.graph._id_kernels import (
     FREE_HEAD,
     INTEGER,
     LIVE_COUNT,
+    MOVED_SLOTS,
     ROW_COUNT,
     Bytes,
     EncodedIds,
@@ -26,8 +27,11 @@ from ripplevec.graph._id_kernels import (
     Table,
 )
 from ripplevec.graph.bulk_ids import UnknownIds, enter_ids
+from ripplevec.util.growable_array import GrowableArray, next_capacity
+from ripplevec.util.prefault import prefault
 
 MIN_BULK_PAIRS = 2_048  # a smaller batch is entered faster id by id, also on one thread
+ROW_STEP = 65_536  # rows of a large table are allocated in multiples of this number
 _BIG_INTEGER_PREFIX = 0xFF  # this byte never occurs in UTF-8, so an integer encoded after it cannot be taken for text
 # Saved arrays and their types.
 _STATE = {"key": np.dtype(np.int64), "end": np.dtype(np.int64), "text": np.dtype(np.uint8), "free": np.dtype(np.int64)}
@@ -43,13 +47,17 @@ class IdTable:
     (1, -1)
     """
 
-    def __init__(self) -> None:
-        meta = np.zeros(5, np.int64)
+    def __init__(self, rows: int = 1) -> None:
+        meta = np.zeros(6, np.int64)
         meta[FREE_HEAD] = -1
-        self._table = _create_table(np.empty((0, 2), np.int64), np.empty(64, np.uint8), meta)
+        self._spans, self._arena = GrowableArray(np.int64, (2,)), GrowableArray(np.uint8)
+        self._next_slots: Ints | None = None  # allocated before they are needed
+        slots = _allocate_slots(rows)
+        self._table = Table(slots, self._spans.array, self._arena.grow(64), meta, slots[:0])
+        self._grow_rows(rows)
 
     def __len__(self) -> int:
-        return int(self._table[3][LIVE_COUNT])
+        return int(self._table.meta[LIVE_COUNT])
 
     def __contains__(self, vertex: Id) -> bool:
         return self.find_row(vertex) >= 0
@@ -57,16 +65,19 @@ class IdTable:
     @property
     def row_count(self) -> int:
         """Number of rows ever used: 1 + the highest row."""
-        return int(self._table[3][ROW_COUNT])
+        return int(self._table.meta[ROW_COUNT])
 
     @property
     def nbytes(self) -> int:
         """Bytes allocated."""
-        return sum(part.nbytes for part in self._table)
+        return sum(part.nbytes for part in (*self._table, self._next_slots) if part is not None)
 
     @property
     def table(self) -> Table:
         """The table as kernels see it; it is replaced, not modified, when it grows."""
+        old_slots = len(self._table.old_slots)
+        if old_slots and self._table.meta[MOVED_SLOTS] == old_slots:
+            self._release_old_slots()
         return self._table
 
     def find_rows(self, column: IdColumn) -> NDArray[np.int64]:
@@ -93,7 +104,7 @@ class IdTable:
             return rows[0], rows[1], self._intern_in_bulk(*columns, rows, threads)
         (src_rows, dst_rows), added = rows, np.empty(2 * len(src), np.int64)
         arguments = *columns, src_rows, dst_rows, added
-        pairs, new = kernels.intern_ids(self._table, *arguments, (0, 0))
+        pairs, new = kernels.intern_ids(self.table, *arguments, (0, 0))
         while pairs < len(src):
             self._make_room()
             pairs, new = kernels.intern_ids(self._table, *arguments, (pairs, new))
@@ -101,8 +112,9 @@ class IdTable:
 
     def _intern_in_bulk(self, src: EncodedIds, dst: EncodedIds, rows: Ints, threads: int) -> Ints:
         """Fill in the rows of a large batch, adding unknown ids; return the rows of the ids that were added."""
-        unknown = UnknownIds.find(self._table, src, dst, rows, threads)
-        self._make_room_for(unknown.new_ids, unknown.new_bytes)
+        unknown = UnknownIds.find(self.table, src, dst, rows, threads)
+        free = self.row_count - len(self)
+        self.reserve(max(0, unknown.new_ids - free), unknown.new_bytes)
         return enter_ids(self._table, src, dst, rows, unknown, threads)
 
     def intern_one(self, vertex: Id) -> tuple[int, bool]:
@@ -113,7 +125,7 @@ class IdTable:
     def remove(self, rows: NDArray[np.int64]) -> None:
         """Remove the ids of rows; the last of these rows is reused first."""
         kernels.remove_rows(self._table, _as_readonly(rows))
-        meta = self._table[3]
+        meta = self._table.meta
         # Compaction visits every row. One byte of garbage per row pays for that, even if few ids are text.
         if meta[ARENA_GARBAGE] > max(meta[ARENA_USED] // 2, meta[ROW_COUNT]):
             self._compact()
@@ -136,9 +148,10 @@ class IdTable:
 
     def copy(self) -> IdTable:
         """Return an independent copy."""
-        other = IdTable()
-        slots, spans, arena, meta = self._table
-        other._table = slots.copy(), spans.copy(), arena.copy(), meta.copy()
+        slots, spans, arena, meta, old_slots = self.table
+        other = IdTable(len(spans))
+        other._spans.array[:], other._arena.grow(len(arena))[:] = spans, arena
+        other._table = Table(slots.copy(), other._spans.array, other._arena.array, meta.copy(), old_slots.copy())
         return other
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -151,11 +164,13 @@ class IdTable:
     def from_state(cls, state: Mapping[str, NDArray[Any]]) -> IdTable:
         """Restore a table from its `state`; it continues exactly as the original would."""
         keys, ends, text, free = _validate_state(state)
-        spans = np.stack([keys, ends], axis=1)
+        ids = cls(len(keys))
+        ids.reserve(0, len(text))
+        _, spans, arena, meta, _ = ids._table
+        spans[: len(keys), 0], spans[: len(keys), 1], arena[: len(text)] = keys, ends, text
         spans[free, 0] = np.append(free[1:], -1)[: len(free)]
-        free_head = free[0] if len(free) else -1
-        ids = cls()
-        ids._table = _create_table(spans, text, np.array([len(keys) - len(free), len(keys), free_head, len(text), 0]))
+        meta[LIVE_COUNT], meta[ROW_COUNT], meta[ARENA_USED] = len(keys) - len(free), len(keys), len(text)
+        meta[FREE_HEAD] = free[0] if len(free) else -1
         kernels.rebuild_slots(ids._table)
         used = np.flatnonzero(ends != FREE)
         encoded = _as_readonly(keys[used]), _as_readonly(ends[used]), _as_readonly(text, np.uint8)
@@ -171,52 +186,72 @@ class IdTable:
             raise InvalidValueError.of("rows", "rows of existing vertices", int(rows[int((ends == FREE).argmax())]))
         return keys, ends, data
 
-    def _make_room(self) -> None:
-        """Double the part that is full: the rows, or else the arena."""
-        slots, spans, arena, meta = self._table
-        if meta[FREE_HEAD] < 0 and meta[ROW_COUNT] == len(spans):
-            self._table = _create_table(spans, arena, meta, rows=len(spans) + 1)
-            kernels.rehash_slots(slots, self._table[0])
-        else:
-            self._table = (self._table[0], spans, _with_length(arena, 2 * len(arena)), meta)
+    def reserve(self, rows: int, size: int) -> None:
+        """Make room for this many more rows, and for ids with `size` bytes."""
+        meta = self._table.meta
+        self._grow_rows(int(meta[ROW_COUNT]) + rows)
+        used, length = int(meta[ARENA_USED]) + size, len(self._arena.array)
+        if used > length:
+            self._table = self._table._replace(arena=self._arena.grow(next_capacity(length, used, 1)))
 
-    def _make_room_for(self, count: int, size: int) -> None:
-        """Make room for `count` new ids with `size` bytes, as `_make_room` would on the way."""
-        slots, spans, arena, meta = self._table
-        free = meta[ROW_COUNT] - meta[LIVE_COUNT]
-        rows = int(meta[ROW_COUNT] + max(0, count - free))
-        if rows > len(spans):
-            self._table = _create_table(spans, arena, meta, rows=rows)
-            kernels.rehash_slots(slots, self._table[0])
-        length = len(arena)
-        while meta[ARENA_USED] + size > length:
-            length *= 2
-        if length > len(arena):
-            self._table = (*self._table[:2], _with_length(arena, length), meta)
+    def _make_room(self) -> None:
+        """Grow the part that is full: the rows, or else the arena."""
+        meta = self._table.meta
+        if meta[FREE_HEAD] < 0 and meta[ROW_COUNT] == len(self._spans.array):
+            self.reserve(1, 0)
+        else:
+            self.reserve(0, len(self._arena.array) - int(meta[ARENA_USED]) + 1)
+
+    def _grow_rows(self, rows: int) -> None:
+        """Make room for this many rows in all; entries are moved to larger slots later, little by little."""
+        if rows <= len(self._spans.array):
+            return
+        if rows > _max_rows(self._table.slots):
+            self._replace_slots(rows)
+        slots = self._table.slots
+        capacity = min(_max_rows(slots), ROW_STEP * -(-rows // ROW_STEP))
+        self._table = self._table._replace(spans=self._spans.grow(capacity))
+        if capacity == _max_rows(slots) >= ROW_STEP and self._next_slots is None:
+            self._next_slots = _allocate_slots(capacity + 1)
+            prefault(self._next_slots)
+
+    def _replace_slots(self, rows: int) -> None:
+        """Begin to move all entries to slots with room for this many rows."""
+        kernels.move_slots(self._table, len(self._table.old_slots))  # none is left, unless a batch is very large
+        slots, self._next_slots = self._next_slots, None
+        if slots is None or rows > _max_rows(slots):
+            slots = _allocate_slots(rows)
+        self._table.meta[MOVED_SLOTS] = 0
+        self._table = self._table._replace(slots=slots, old_slots=self._table.slots)
+
+    def _release_old_slots(self) -> None:
+        """Release the old slots after all entries have been moved."""
+        self._table.meta[MOVED_SLOTS] = 0
+        self._table = self._table._replace(old_slots=self._table.slots[:0])
 
     def _compact(self) -> None:
         """Rewrite the arena without the bytes of removed ids."""
-        slots, spans, _, meta = self._table
+        spans, meta = self._table.spans, self._table.meta
         keys, ends, text = kernels.gather_ids(self._table, _as_readonly(np.arange(self.row_count)))
         spans[: len(keys)] = np.stack([keys, ends], axis=1)
         meta[ARENA_USED], meta[ARENA_GARBAGE] = len(text), 0
-        self._table = (slots, spans, _with_length(text, max(64, len(text) * 3 // 2)), meta)
+        self._arena = GrowableArray(np.uint8)
+        arena = self._arena.grow(max(64, len(text) * 3 // 2))
+        arena[: len(text)] = text
+        self._table = self._table._replace(arena=arena)
 
 
-def _create_table(spans: Ints, arena: Bytes, meta: Ints, rows: int = 1) -> Table:
-    """Return a table with empty slots, and room for `rows` rows and for all in `spans`: at most 5 rows per 8 slots."""
+def _allocate_slots(rows: int) -> Ints:
+    """Return empty slots with room for this many rows."""
     size = 16
-    while size * 5 // 8 < max(rows, len(spans)):
+    while size * 5 // 8 < rows:
         size *= 2
-    slots = np.full((size, 2), kernels.EMPTY, np.int64)
-    return slots, _with_length(spans, size * 5 // 8), _with_length(arena, 64), meta
+    return GrowableArray(np.int64, (2,)).grow(size)
 
 
-def _with_length(part: NDArray[Any], length: int) -> NDArray[Any]:
-    """Return a copy of an array that is at least `length` long; the added part is uninitialized."""
-    longer = np.empty((max(length, len(part)), *part.shape[1:]), part.dtype)
-    longer[: len(part)] = part
-    return longer
+def _max_rows(slots: Ints) -> int:
+    """Return the largest number of rows for slots: at most 5 rows per 8 slots."""
+    return len(slots) * 5 // 8
 
 
 def _as_readonly(buffer: Any, dtype: DTypeLike = np.int64) -> NDArray[Any]:

@@ -24,6 +24,7 @@ from ripplevec.parameters import Parameters
 from ripplevec.util.checked_directory import RESTORE_HINT, read_arrays, write_arrays
 from ripplevec.util.growable_array import GrowableArray, next_capacity
 from ripplevec.util.locks import ReadWriteLock
+from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES
 
 Rows = NDArray[np.int64]
 CandidatesLike: TypeAlias = IdsLike | NDArray[Any]
@@ -183,7 +184,7 @@ class LinkScorer:
         rows, capacity = self._ids.row_count, len(self._columns["events"].array)
         if rows > capacity:
             for column in self._columns.values():
-                column.grow(next_capacity(capacity, rows))
+                column.grow(next_capacity(capacity, rows, CACHE_LINE_BYTES))
         return src, dst
 
     def _choose_alternatives(self, src: Rows, events: int) -> Candidates:

@@ -81,7 +81,7 @@ def _edges_fit(links: Links, rows: NDArray[np.int64]) -> bool:
 @allocation_free
 def _has_room(table: Table, ids: EncodedIds, state: KernelState, rows: NDArray[np.int64]) -> bool:
     """Return whether ids, rows and edges of an arrival fit into the allocated arrays in the worst case."""
-    _, spans, arena, meta = table
+    spans, arena, meta = table.spans, table.arena, table.meta
     keys, ends, _ = ids
     text = 0
     for i in range(len(ends)):

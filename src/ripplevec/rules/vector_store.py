@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplevec.graph._id_kernels import EncodedIds
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import Graph, GraphDelta
 from ripplevec.rules._gather_kernels import KernelState
@@ -53,6 +54,19 @@ class VectorStore:
         """Reserve file space for new vertices, so that a full disk fails before a batch is applied; no-op in memory."""
         if self._directory is not None:
             (self._rows if rows is None else rows).grow(self.graph.adjacency.capacity + new_vertices)
+
+    def make_room(self, ids: EncodedIds) -> bool:
+        """Make room for the arrival of the first id with edges to the others, in all arrays of graph and vectors.
+
+        Returns False, with nothing changed, if the vectors are in a file: a batch reserves disk space before it begins.
+        """
+        if self._directory is not None:
+            return False
+        keys, ends, _ = ids
+        self.graph.ids.reserve(len(keys), int(np.maximum(ends - keys, 0).sum()) if len(ends) else 0)
+        self.graph.adjacency.reserve(self.graph.row_count + len(keys), edges=len(keys) - 1)
+        self.grow()
+        return True
 
     def replace_rows(self, rows: GrowableArray) -> None:
         """Use these rows from now on, grown to one for every row of the graph."""

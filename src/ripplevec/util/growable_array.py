@@ -1,7 +1,8 @@
 """Growable arrays: memory that grows in place, without copying, or memory mapped from a file.
 
 A large array reserves much more address space than it needs. Pages that were never touched cost nothing, so growing
-only means using more of the reserved space: there is no pause to copy gigabytes, and never two copies at once.
+only means using more of the reserved space: there is no pause to copy gigabytes, and never two copies at once. The
+memory that the next growth will use is allocated meanwhile, on another thread.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ripplevec.util.prefault import prefault
+
 LARGE_BYTES = 1 << 20  # a smaller array is an ordinary one, which is copied when it grows
 DOUBLING_LIMIT = 1 << 14  # up to this many rows, the capacity is doubled
+GROWTH_BYTES = 1 << 20  # the most that is added to the capacity at once
+PREFAULT_BYTES = 1 << 24  # the most that is allocated ahead of use
 RESERVED_BYTES = 1 << 36  # address space per large array; one that outgrows it is copied, once, to twice its size
 _MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # Linux: only touched pages count as memory
 
@@ -55,10 +60,19 @@ class GrowableArray:
             self.array = self._space[:rows]
             if self._fill is not None:
                 self.array[before:] = self._fill
+            self._prefault_next(rows - before)
         return self.array
+
+    def _prefault_next(self, rows: int) -> None:
+        """Allocate the memory for as many rows as the array has just grown by, within limits."""
+        row_bytes = _byte_size(self.array.shape[1:], self.array.dtype)
+        if self._file is None and rows * row_bytes >= LARGE_BYTES:
+            used = len(self.array)
+            prefault(self._space[used : used + min(rows, used // 16, PREFAULT_BYTES // row_bytes)])
 
     def _reallocate(self, rows: int) -> None:
         """Get memory for this many rows and copy the content into it, or extend the mapped file."""
+        rows = max(rows, len(self._space) + len(self._space) // 16)  # if it has to be copied or mapped again each time
         shape, dtype = (rows, *self.array.shape[1:]), self.array.dtype
         if self._file is not None:
             self._space = _map_file(self._file, shape, dtype)
@@ -68,9 +82,13 @@ class GrowableArray:
         self._space = space
 
 
-def next_capacity(rows: int, needed: int) -> int:
-    """Return the number of rows to grow to, at least `needed`: twice as many, or a sixteenth more for a large array."""
-    return max(needed, rows + max(rows // 16, min(rows, DOUBLING_LIMIT)) + 16)
+def next_capacity(rows: int, needed: int, row_bytes: int) -> int:
+    """Return the number of rows to grow to, at least `needed`: twice as many, or up to a sixteenth more of many rows.
+
+    A large array grows without copying, so little is added at a time: no call has to initialize much memory.
+    """
+    added = min(rows, max(rows // 16, DOUBLING_LIMIT), GROWTH_BYTES // row_bytes)
+    return max(needed, rows + added + 16)
 
 
 def grow_array(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:

@@ -89,7 +89,7 @@ def limit_blas_to_one_thread() -> Iterator[None]:
     The limit applies to the whole process: it stays until the last active context, in whatever thread, has ended.
     """
     context = _BlasContext()
-    with _blas_lock:
+    with _blas_lock, _control_of_blas():
         limit = _blas().limit(limits=1, user_api="blas")
         if _blas_limit.original is None:
             _blas_limit.original = limit
@@ -97,11 +97,31 @@ def limit_blas_to_one_thread() -> Iterator[None]:
     try:
         yield
     finally:
-        with _blas_lock:
+        with _blas_lock, _control_of_blas():
             _blas_limit.contexts.discard(context)
             if not _blas_limit.contexts and _blas_limit.original is not None:
                 _blas_limit.original.restore_original_limits()
                 _blas_limit.original = None
+
+
+@contextmanager
+def _control_of_blas() -> Iterator[None]:
+    """Let this thread set the number of BLAS threads, and any other thread afterward.
+
+    threadpoolctl ignores limits of OpenBLAS that are set by another thread than the first. The limit here is shared by
+    all threads and set under a lock, so any of them may set it.
+    """
+    _release_control_of_blas()
+    try:
+        yield
+    finally:
+        _release_control_of_blas()
+
+
+def _release_control_of_blas() -> None:
+    for library in _blas().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):  # since threadpoolctl 3.8
+            library.clear_controlling_thread(force=True)
 
 
 class _BlasContext:
