@@ -41,14 +41,15 @@ class KeptAttributes:
     def set(self, row: int, columns: NDArray[np.int32], values: NDArray[np.float32]) -> None:
         """Replace the attributes of a row."""
         if row >= len(self._blocks.array):
-            self._blocks.grow(next_capacity(len(self._blocks.array), row + 1))
+            self._blocks.grow(next_capacity(len(self._blocks.array), row + 1, self._blocks.row_bytes))
         block = self._blocks.array[row]
         if columns.size > block[2]:
             size = 1 << (int(columns.size) - 1).bit_length()
             block[:] = self._top, 0, size
             self._top += size
             for array in (self._columns, self._values):
-                array.grow(next_capacity(len(array.array), self._top) if self._top > len(array.array) else self._top)
+                if self._top > len(array.array):
+                    array.grow(next_capacity(len(array.array), self._top, array.row_bytes))
         part = slice(int(block[0]), int(block[0]) + columns.size)
         self._columns.array[part], self._values.array[part] = columns, values
         block[1] = columns.size

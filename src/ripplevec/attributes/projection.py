@@ -110,7 +110,7 @@ class Projection:
         """Grow to this many attributes."""
         known = len(self.basis)
         if attributes > known:
-            capacity = attributes if self.kind == "dense" else next_capacity(known, attributes)
+            capacity = attributes if self.kind == "dense" else next_capacity(known, attributes, self._basis.row_bytes)
             for array in (self._basis, self._products, self._sums):
                 array.grow(capacity)
 

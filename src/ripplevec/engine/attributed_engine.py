@@ -17,7 +17,7 @@ from ripplevec.attributes._kernels import OWN, join_rows
 from ripplevec.attributes.state_check import check_attributes
 from ripplevec.attributes.store import NONE, AttributeStore, select_attribute_arrays
 from ripplevec.batch import AttributeRows, Batch, IdColumn, concat_ids
-from ripplevec.changes import BatchOutcome, Changes
+from ripplevec.changes import Changes
 from ripplevec.engine.digest import compute_digest
 from ripplevec.engine.engine import Engine
 from ripplevec.engine.reads import Search, VertexInfo
@@ -56,15 +56,11 @@ class AttributedEngine(Engine):
         if batch.attributes is not None:
             self.attributes.set_start(self.rows_of(batch.attributes.ids), batch.attributes)
 
-    def apply(self, batch: Batch) -> BatchOutcome:
-        """Apply a batch that `check_batch` accepts. Readers must be excluded."""
-        outcome = super().apply(batch)
-        self.update_incomplete = True
+    def _follow_batch(self, batch: Batch, moved: RowArray) -> RowArray:
         named = np.unique(self.find_rows(concat_ids(batch.src, batch.dst)))
-        moved = np.union1d(outcome.moved, self._set_attributes(named[named >= 0], batch.attributes))
-        self.changes += moved.size - outcome.moved.size
-        self.update_incomplete = False
-        return outcome._replace(moved=moved)
+        all_moved = np.union1d(moved, self._set_attributes(named[named >= 0], batch.attributes))
+        self.changes += all_moved.size - moved.size
+        return all_moved
 
     def _follow_arrival(self, ids: IdColumn, attributes: AttributeRows | None) -> None:
         self._set_attributes(np.unique(self.find_rows(ids)), attributes)

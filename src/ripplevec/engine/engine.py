@@ -102,6 +102,7 @@ class Engine(LocalReads):
             self.rule.reset(self.store)
             self._abandon_correction()
             self.growth_slack = 0.0
+        moved = self._follow_batch(batch, moved)
         self.update_incomplete = False
         return BatchOutcome(moved, first_new, removed, announcing or self.anchors > anchors_before)
 
@@ -114,13 +115,13 @@ class Engine(LocalReads):
         """
         if self.aging is not None or (not self._is_gradual and len(ids) >= self.growth_slack):
             return -1
-        row = self._try_arrival(ids, weights)
+        row = self._try_arrival(ids, weights, attributes)
         has_fast_path = self.ready and isinstance(self.rule, RippleRule) and len(ids) > 1
         if row < 0 and has_fast_path and self.store.make_room(encode_ids(ids)):
-            row = self._try_arrival(ids, weights)  # nothing had changed: a failed allocation leaves the state usable
+            row = self._try_arrival(ids, weights, attributes)  # nothing had changed, also if the allocation failed
         return row
 
-    def _try_arrival(self, ids: IdColumn, weights: NDArray[np.float64] | None) -> int:
+    def _try_arrival(self, ids: IdColumn, weights: NDArray[np.float64] | None, attributes: AttributeRows | None) -> int:
         self.update_incomplete = True
         first_new, growth = self.graph.next_arrival, self.growth
         row, edges, moved = self.rule.apply_arrival(self.store, ids, weights, self.sequence + 1)
@@ -232,6 +233,10 @@ class Engine(LocalReads):
             edges += _count_changed_edges(delta)
         rows = np.unique(np.concatenate(moved))
         return rows[self.graph.arrival[rows] >= 0], self._without_readded(removed), edges
+
+    def _follow_batch(self, batch: Batch, moved: RowArray) -> RowArray:
+        """Complete the update by a batch; return all moved rows."""
+        return moved
 
     def _follow_arrival(self, ids: IdColumn, attributes: AttributeRows | None) -> None:
         """Update what depends on attributes after an arrival; see `AttributedEngine`."""

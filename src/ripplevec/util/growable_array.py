@@ -51,6 +51,11 @@ class GrowableArray:
             weakref.finalize(self, self._file.close)
         self._space = self.array  # the memory that `array` can grow into
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row."""
+        return max(1, _byte_size(self.array.shape[1:], self.array.dtype))
+
     def grow(self, rows: int) -> NDArray[Any]:
         """Grow to at least this many rows; return the array, in the same memory if possible."""
         if rows > len(self.array):
