@@ -56,13 +56,16 @@ MOMENTS: dict[str, tuple[Any, str, str, int]] = {  # owner, function, before or 
     "after changes were passed on": (JsonlSink, JsonlSink.flush.__name__, "after", 3),
 }
 
-engine.SPREAD_VERTICES = 1  # anchors take many batches, as on a large graph
-
 FORK_SAFE_THREAD = "jemalloc_bg_thd"
 """Thread of Arrow's memory allocator, which handles forks itself."""
 
 Report = Callable[..., None]
 """Function that sends a report, a kind and its values, to the parent process."""
+
+
+def slow_down_anchors() -> None:
+    """Let anchors take many batches, as on a large graph."""
+    engine.SPREAD_VERTICES = 1
 
 
 def kill_self_at(moment: str, call: int) -> None:

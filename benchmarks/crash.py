@@ -36,6 +36,7 @@ from _crash_process import (
     kill_self_at,
     process_stream,
     silence_warnings,
+    slow_down_anchors,
     start_process,
     use_shards,
     warm_up,
@@ -210,6 +211,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.shards:
         use_shards(options.shards)
+    slow_down_anchors()
     silence_warnings()
     record = Record(options.json, options.seed)
     run_streams(record, tuple(options.sources.split(",")), options.kills, options.batches)

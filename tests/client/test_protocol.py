@@ -46,7 +46,7 @@ def test_ids_of_unsupported_form_are_refused() -> None:
 
 def test_time_of_unsupported_form_is_refused() -> None:
     assert protocol.add_vertex("v", [], None, None, float("nan")).body["arrivals"][0]["time"] is None
-    with pytest.raises(InvalidValueError, match="time: expected numbers, or dates as datetime64"):
+    with pytest.raises(InvalidValueError, match="time: expected numbers, or dates as datetime, Timestamp, datetime64"):
         protocol.add_vertex("v", [], None, None, "noon")  # type: ignore[arg-type]
 
 

@@ -16,7 +16,7 @@ from ripplevec import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_WHEEL_BYTES = 1_500_000  # half a megabyte is Swagger UI
-MAX_SDIST_BYTES = 5_000_000
+MAX_SDIST_BYTES = 6_000_000
 REQUIRED = {"msgspec", "numba", "numpy", "pyarrow", "rich", "scipy", "threadpoolctl", "typer"}
 
 pytest.importorskip("hatchling")

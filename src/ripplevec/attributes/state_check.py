@@ -25,18 +25,29 @@ def check_attributes(state: Arrays, rows: int, columns: int) -> None:
     _array(state, "projection_gram", np.float64, (2, columns, columns))
     maps = _array(state, "projection_maps", np.float64, (None, columns, columns))
     total, learned, position = _array(state, "projection_counters", np.float64, (3,)).tolist()
-    described = json.loads(_array(state, "projection_description", np.uint8, (None,)).tobytes())
+    kind = _read_kind(_array(state, "projection_description", np.uint8, (None,)))
     _array(state, "parts", np.float32, (rows, columns))
     status = _array(state, "status", np.uint8, (rows,))
     counters = _array(state, "counters", np.int64, (4,))
-    _reject_if(described.get("kind") not in (None, "sparse", "dense"), "an unknown kind of attributes")
-    names = len(state["projection_names_end"]) if described["kind"] == "sparse" else size
+    names = len(_array(state, "projection_names_end", np.int64, (None,)))
+    names = names if kind == "sparse" else size
     _reject_if(names != size, "as many names as attributes do not exist")
     _reject_if(len(maps) not in (0, 3), "a refit has some of its maps")
     _reject_if(not (-1 <= position <= size and 0 <= learned <= size and total >= 0), "a counter is out of range")
     _reject_if((status > 2).any(), "an unknown status")
     _reject_if((counters < -1).any() or counters[2] > rows, "a counter is out of range")
     _check_kept(state, rows, size)
+
+
+def _read_kind(description: NDArray[np.uint8]) -> str | None:
+    try:
+        described = json.loads(description.tobytes())
+    except ValueError as error:
+        raise FormatError("attributes: the description is not JSON") from error
+    _reject_if(not isinstance(described, dict) or described.keys() != {"kind", "labels"}, "an unknown description")
+    _reject_if(described["kind"] not in (None, "sparse", "dense"), "an unknown kind of attributes")
+    kind: str | None = described["kind"]
+    return kind
 
 
 def _check_kept(state: Arrays, rows: int, size: int) -> None:
