@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import ray
 
@@ -41,7 +42,11 @@ def single() -> Embedder:
 
 
 def kill(model: Any, shard: int) -> None:
-    ray.kill(model._actors.handles[shard], no_restart=False)
+    """Kill the process of a shard, and wait for its end: Ray only asks for it, and a batch may come first."""
+    handle = model._actors.handles[shard]
+    process = psutil.Process(ray.get(handle.__ray_call__.remote(lambda shard: os.getpid()), timeout=60))
+    ray.kill(handle, no_restart=False)
+    process.wait(60)
 
 
 def test_actors_killed_between_batches_are_recovered(session: Any, single: Embedder) -> None:
