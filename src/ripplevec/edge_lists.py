@@ -155,17 +155,22 @@ def read_edge_list(edges: Any, *, adding: bool, directed: bool, columns: TableCo
     Unless the edges are added, the weights of rows and the vertices of a graph are left out. If `directed`, a symmetric
     matrix has an edge in each direction. `columns` names the columns of a table.
     """
-    if type(edges).__name__ == "LazyFrame":  # of polars
-        edges = edges.collect()
-    if _is_table(edges):
+    edges = collect_lazy_frame(edges)
+    if is_table(edges):
         return _read_table(edges, columns)
     if columns != DEFAULT_COLUMNS:
         raise InvalidValueError.of("src, dst, weight, time", "names of columns with a table only", type(edges).__name__)
     return _read_other(edges, adding, directed)
 
 
-def _is_table(edges: Any) -> bool:
-    return isinstance(edges, pa.Table | pa.RecordBatch) or (hasattr(edges, "columns") and not hasattr(edges, "tocoo"))
+def collect_lazy_frame(data: Any) -> Any:
+    """Return the table of a lazy frame of polars; other data unchanged."""
+    return data.collect() if type(data).__name__ == "LazyFrame" else data
+
+
+def is_table(data: Any) -> bool:
+    """Return whether data is a pandas or polars frame, or a PyArrow table."""
+    return isinstance(data, pa.Table | pa.RecordBatch) or (hasattr(data, "columns") and not hasattr(data, "tocoo"))
 
 
 def _read_other(edges: Any, adding: bool, directed: bool) -> EdgeColumns:

@@ -7,7 +7,7 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
-from ripplevec.influence._kernels import mix
+from ripplevec.influence._kernels import draw_uniform, mix
 
 OWN = 1  # status of a vertex with attributes
 
@@ -95,11 +95,10 @@ def add_products(
 def fill_random_directions(rows: NDArray[np.float32], first: int, seed: int, length: float) -> None:
     """Fill in random rows of about this length: hashes of the seed, the number of the row and the column."""
     scale = length * np.sqrt(3.0 / rows.shape[1])
+    key = mix(uint64(seed))
     for row in range(len(rows)):
-        key = mix(mix(uint64(seed)) ^ uint64(first + row))
         for column in range(rows.shape[1]):
-            uniform = (mix(key ^ uint64(column)) >> uint64(11)) * (1.0 / 9007199254740992.0)
-            rows[row, column] = scale * (2.0 * uniform - 1.0)
+            rows[row, column] = scale * (2.0 * draw_uniform(key, first + row, column) - 1.0)
 
 
 @njit(cache=True, nogil=True)

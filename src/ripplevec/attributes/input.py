@@ -21,6 +21,7 @@ from ripplevec.batch import (
     ids_to_list,
     take_ids,
 )
+from ripplevec.edge_lists import collect_lazy_frame, is_table
 from ripplevec.errors import InvalidValueError, shorten
 
 AttributesLike: TypeAlias = Any
@@ -48,13 +49,12 @@ def read_attributes(attributes: AttributesLike) -> AttributeRows:
     """
     if isinstance(attributes, AttributeRows):
         return attributes
-    if type(attributes).__name__ == "LazyFrame":  # of polars
-        attributes = attributes.collect()
+    attributes = collect_lazy_frame(attributes)
     if isinstance(attributes, Mapping):
         return read_values(list(attributes), list(attributes.values()))
     if isinstance(attributes, tuple) and len(attributes) == 2:
         return read_values(*attributes)
-    if isinstance(attributes, pa.Table | pa.RecordBatch) or hasattr(attributes, "columns"):
+    if is_table(attributes):
         return _read_table(attributes)
     raise InvalidValueError.of("attributes", EXPECTED, attributes)
 
