@@ -1424,7 +1424,7 @@ class Embedder(VectorReads):
         for name in params:
             if name not in current:
                 raise InvalidValueError.of("parameter", "one of " + ", ".join(current), name)
-        parameters = Parameters(**(current | params))
+        parameters = self._validated_parameters(**params)
         engine = self._create_engine(parameters)
         searcher = Searcher(parameters.search, parameters.threads)
         with self._lock.exclude_writers():
@@ -1444,8 +1444,9 @@ class Embedder(VectorReads):
     # ------------------------------------------------------------------ internals
     # "For the writer" means: the caller holds `self._lock.exclude_writers()`.
 
-    def _validated_parameters(self) -> Parameters:
-        return Parameters(**self.get_params())
+    def _validated_parameters(self, **changes: Any) -> Parameters:
+        """Return the parameters of the model with some changes."""
+        return Parameters(**(self.get_params() | changes))
 
     def _create_engine(self, parameters: Parameters) -> Engine:
         """Create an empty engine. A subclass may return another class with the same methods."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +21,7 @@ from ripplevec.cluster.transport import LocalTransport
 from ripplevec.durability import session as sessions
 from ripplevec.errors import LostStateError, StateError
 from ripplevec.io.protocols import ReadResult
+from ripplevec.service import vector_store_sync
 
 PARAMETERS: dict[str, Any] = {"dim": 4, "anchor_growth": 0, "anchor_pace": "immediate", "threads": 1}
 WAIT = 60.0
@@ -257,3 +259,58 @@ def test_model_without_session_is_unusable_after_a_loss(tmp_path: Path, method: 
     for embedder in (loaded, single):
         embedder.partial_fit(edges(1))
     assert loaded.digest() == single.digest()
+
+
+class DictSink:
+    """A vector store that is a dictionary."""
+
+    def __init__(self) -> None:
+        self.vectors: dict[Any, list[float]] = {}
+        self.last = 0  # sequence number of the last batch in it
+
+    def synchronize(self, model: Embedder) -> int:
+        self.vectors = dict(zip(model.ids, model.to_numpy().tolist(), strict=True))
+        self.last = model.sequence
+        return self.last
+
+    def write(self, changes: Changes) -> None:
+        self.vectors |= dict(zip(changes.ids, changes.vectors.tolist(), strict=True))
+        self.last = changes.sequence
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("method", ["read_rows", "read_changed_vectors", "apply_batch"])
+def test_vector_store_is_complete_after_loss_of_shards(
+    tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = DictSink()
+    monkeypatch.setattr("ripplevec.cluster.shard.MAX_SUMMARY_BYTES", 0)  # changed vectors stay on the shards
+    monkeypatch.setattr(vector_store_sync, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(vector_store_sync, "create_vector_store_sink", lambda address: sink)
+    with open_session(tmp_path) as session:
+        session.apply(edges(0))
+        if method == "read_rows":  # while the store is filled
+            lose_once(method)
+        sync = vector_store_sync.VectorStoreSync(session, "dictionary")
+        wait_until(lambda: sink.last == 1)
+        if method != "read_rows":
+            lose_once(method)
+        for sequence in (2, 3, 4):
+            session.apply(edges(sequence))
+            wait_until(lambda sequence=sequence: sink.last == sequence)  # type: ignore[misc]
+        sync.close()
+        expected = single_after(0, 2, 3, 4)
+        assert sink.vectors == dict(zip(expected.ids, expected.to_numpy().tolist(), strict=True))
+        assert session.recoveries == 1

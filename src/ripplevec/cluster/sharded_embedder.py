@@ -138,9 +138,13 @@ class ShardedEmbedder(Embedder):
         if self._actors is not None:
             self._actors.close()
 
-    def _validated_parameters(self) -> Parameters:
-        cluster_only = {"shards", "address"}
-        return Parameters(**{name: value for name, value in self.get_params().items() if name not in cluster_only})
+    def _validated_parameters(self, **changes: Any) -> Parameters:
+        parameters = self.get_params() | changes
+        for name in ("shards", "address"):  # of the processes, which the model keeps
+            if parameters.pop(name) != getattr(self, name):
+                expected = f"{getattr(self, name)!r}, which cannot be changed; create another model"
+                raise InvalidValueError.of(name, expected, changes[name])
+        return Parameters(**parameters)
 
     def _create_engine(self, parameters: Parameters) -> Engine:
         return cast(

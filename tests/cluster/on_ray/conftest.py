@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 ray = pytest.importorskip("ray", reason="these tests need Ray: pip install '.[cluster]'")
@@ -40,3 +41,19 @@ def program() -> Callable[..., Any]:
         return json.loads(done.stdout.splitlines()[-1])
 
     return run
+
+
+@pytest.fixture(scope="session")
+def kill_shard() -> Callable[[Any, int], None]:
+    """Return a function that kills the process of a shard, given its actors, and waits for its end.
+
+    Ray only asks the process to end; a batch may come first, and a later read would then notice the loss.
+    """
+
+    def kill(actors: Any, shard: int) -> None:
+        handle = actors.handles[shard]
+        process = psutil.Process(ray.get(handle.__ray_call__.remote(lambda actor: os.getpid()), timeout=60))
+        ray.kill(handle, no_restart=False)
+        process.wait(60)
+
+    return kill

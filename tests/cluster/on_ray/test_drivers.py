@@ -58,7 +58,9 @@ def run_and_kill_driver(directory: Path, at: str, **settings: Any) -> None:
 
 
 @pytest.mark.parametrize(("at", "snapshot_every"), [("begin 6", 60), ("done 3", 10**9)])
-def test_session_after_killed_driver_continues_bit_for_bit(tmp_path: Path, at: str, snapshot_every: int) -> None:
+def test_session_after_killed_driver_continues_bit_for_bit(
+    tmp_path: Path, kill_shard: Any, at: str, snapshot_every: int
+) -> None:
     run_and_kill_driver(tmp_path, at, snapshot_every=snapshot_every)
     with Session(tmp_path, model=Sharded(2)) as session:
         done = session.model.sequence
@@ -68,7 +70,7 @@ def test_session_after_killed_driver_continues_bit_for_bit(tmp_path: Path, at: s
         for batch in BATCHES[done:]:
             session.apply(batch)
         assert session.model.digest() == digest_after(BATCHES)
-        ray.kill(session.model._actors.handles[0], no_restart=False)
+        kill_shard(session.model._actors, 0)
         session.apply(edges(9))
         assert session.model.digest() == digest_after([*BATCHES, edges(9)])
         session.model.close()

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 import ray
 
@@ -41,37 +40,29 @@ def single() -> Embedder:
     return model
 
 
-def kill(model: Any, shard: int) -> None:
-    """Kill the process of a shard, and wait for its end: Ray only asks for it, and a batch may come first."""
-    handle = model._actors.handles[shard]
-    process = psutil.Process(ray.get(handle.__ray_call__.remote(lambda shard: os.getpid()), timeout=60))
-    ray.kill(handle, no_restart=False)
-    process.wait(60)
-
-
-def test_actors_killed_between_batches_are_recovered(session: Any, single: Embedder) -> None:
+def test_actors_killed_between_batches_are_recovered(session: Any, single: Embedder, kill_shard: Any) -> None:
     for seed in range(1, 7):
         single.partial_fit(edges(seed))
         session.apply(edges(seed))
         if seed in (2, 4):
-            kill(session.model, seed // 2 - 1)
+            kill_shard(session.model._actors, seed // 2 - 1)
     assert session.model.digest() == single.digest()
     assert session.recoveries == 2
 
 
 def test_read_after_lost_shard_is_answered_after_recovery(
-    session: Any, single: Embedder, read_until_recovered: Callable[[Callable[[], Any]], Any]
+    session: Any, single: Embedder, kill_shard: Any, read_until_recovered: Callable[[Callable[[], Any]], Any]
 ) -> None:
-    kill(session.model, 1)
+    kill_shard(session.model._actors, 1)
     np.testing.assert_array_equal(read_until_recovered(session.model.to_numpy), single.to_numpy())
     assert session.recoveries == 1
 
 
-def test_model_without_session_is_unusable_after_a_lost_shard(tmp_path: Path) -> None:
+def test_model_without_session_is_unusable_after_a_lost_shard(tmp_path: Path, kill_shard: Any) -> None:
     model = ShardedEmbedder(shards=2, **PARAMETERS).fit(edges(0, 200))
     model.save(tmp_path / "saved")
     digest = model.digest()
-    kill(model, 1)
+    kill_shard(model._actors, 1)
     for use in (model.to_numpy, lambda: model.partial_fit(edges(1))):
         with pytest.raises(StateError, match="Load the last saved model; a session recovers lost shards"):
             use()

@@ -133,21 +133,15 @@ def test_failure_that_a_shard_reports_late_is_not_raised_again(
 
 
 def test_killed_actor_raises_shard_lost_until_new_shards_replace_it(
-    actors: ShardActors, parameters: Parameters
+    actors: ShardActors, parameters: Parameters, kill_shard: Any
 ) -> None:
     transport = RayTransport(actors, parameters)
-    ray.kill(actors.handles[1], no_restart=False)
+    kill_shard(actors, 1)
     with pytest.raises(ShardLostError):
-        call_until_error(transport)
+        transport.get(transport.call("sizes"))
     transport.drop()
     transport = RayTransport(actors, parameters)
     assert [sizes["vertices"] for sizes in transport.get(transport.call("sizes"))] == [0, 0]
-
-
-def call_until_error(transport: RayTransport) -> None:
-    """Call repeatedly: calls that arrive before Ray has killed the actor succeed."""
-    while True:
-        transport.get(transport.call("sizes"))
 
 
 @ray.remote

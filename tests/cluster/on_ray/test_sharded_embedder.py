@@ -13,6 +13,7 @@ import pytest
 
 from ripplevec import Batch, Embedder
 from ripplevec.cluster import ShardedEmbedder
+from ripplevec.cluster.sharded_embedder import IN_PROCESS
 from ripplevec.errors import InvalidValueError, UnknownEdgeError, UnknownVertexError
 
 PARAMETERS: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "threads": 1}
@@ -112,3 +113,20 @@ def test_saved_and_pickled_models_continue_alike(tmp_path: Path) -> None:
 def test_constructor_with_unavailable_parameter_raises(parameters: dict[str, Any], name: str) -> None:
     with pytest.raises(InvalidValueError, match=f"^{name}: expected"):
         ShardedEmbedder(**parameters)
+
+
+def test_set_params_starts_over_and_keeps_the_shards() -> None:
+    model = ShardedEmbedder(shards=2, address=IN_PROCESS, dim=4, threads=1)
+    model.fit([("a", "b"), ("b", "c")])
+    assert model.set_params(dim=6, seed=3, shards=2) is model
+    assert (model.shards, model.get_params()["dim"], len(model)) == (2, 6, 0)
+    assert model.fit([("a", "b"), ("b", "c")]).to_numpy().shape == (3, 6)
+
+
+@pytest.mark.parametrize(("name", "value"), [("shards", 3), ("address", "auto"), ("dim", -1), ("nodes", 2)])
+def test_set_params_with_unusable_value_changes_nothing(name: str, value: Any) -> None:
+    model = ShardedEmbedder(shards=2, address=IN_PROCESS, dim=4, threads=1).fit([("a", "b"), ("b", "c")])
+    before = model.get_params(), model.digest()
+    with pytest.raises(InvalidValueError, match=name):
+        model.set_params(**{"seed": 5, name: value})
+    assert (model.get_params(), model.digest()) == before
