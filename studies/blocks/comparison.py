@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from blocks.records import (
+    FAST,
+    FAST_TUNED,
     MISSING,
     NAMES,
     OURS,
@@ -61,6 +63,8 @@ SCORES = {
 GROUPS = {
     "best retrained, paper's setting": RETRAINED,
     "best retrained, tuned": TUNED,
+    "best of ProNE and FastRP, default": FAST,
+    "best of ProNE and FastRP, tuned": FAST_TUNED,
     "best streaming": STREAMING,
     "plain spectral, retrained": ("spectral",),
     "plain spectral, separate components": ("spectral, separate components",),
@@ -107,6 +111,7 @@ def in_short() -> str:
             f"the best of six retrained methods ({', '.join(RETRAINED)}) at the paper's setting", RETRAINED
         ),
         _summarize_leads("the best of the six, tuned", TUNED),
+        _summarize_leads("the better of ProNE and FastRP, tuned, retrained", FAST_TUNED),
         _summarize_leads("plain spectral, retrained, in the better of its two forms", SPECTRAL),
         _summarize_leads("the best of four streaming methods", STREAMING),
         _summarize_speedups("Start and whole stream", "ripplevec_times_faster"),

@@ -5,8 +5,10 @@ from __future__ import annotations
 from ripplevec.errors import check_choice
 from ripplevec.lab.baselines.base import Baseline
 from ripplevec.lab.baselines.factorization import NetMF, Spectral
+from ripplevec.lab.baselines.fastrp import FastRP
 from ripplevec.lab.baselines.graphwave import GraphWave
 from ripplevec.lab.baselines.line import LINE
+from ripplevec.lab.baselines.prone import ProNE
 from ripplevec.lab.baselines.random_walks import DeepWalk, Node2Vec
 from ripplevec.lab.baselines.struc2vec import Struc2Vec
 
@@ -15,9 +17,11 @@ __all__ = [
     "LINE",
     "Baseline",
     "DeepWalk",
+    "FastRP",
     "GraphWave",
     "NetMF",
     "Node2Vec",
+    "ProNE",
     "Spectral",
     "Struc2Vec",
     "get_baseline",
@@ -25,10 +29,12 @@ __all__ = [
 
 BASELINES: dict[str, type[Baseline]] = {
     "deepwalk": DeepWalk,
+    "fastrp": FastRP,
     "graphwave": GraphWave,
     "line": LINE,
     "netmf": NetMF,
     "node2vec": Node2Vec,
+    "prone": ProNE,
     "spectral": Spectral,
     "struc2vec": Struc2Vec,
 }
