@@ -196,7 +196,7 @@ def systems() -> str:
     """Return micro-F1 of dynamic methods with 50 % for training: on arrival / at the end."""
     results = load_results("systems")
     return table_by_dataset({
-        setting: results.means(["arrival_micro", "current_micro"], setting, format_points)
+        setting: results.means(["arrival_micro@50", "current_micro@50"], setting, format_points)
         for setting in results.study.settings
     })  # fmt: skip
 

@@ -131,7 +131,6 @@ def test_reproduce_list_prints_studies_and_runs_nothing():
     [
         (["clasification"], "study: expected one of 'classification', 'growth', got 'clasification'"),
         (["growth", "--quick"], "study: expected one of 'classification', got 'growth'"),
-        (["--grid", "huge"], "--grid: expected one of 'tuned', 'full', got 'huge'"),
     ],
 )
 def test_reproduce_unknown_name_prints_one_line(capsys, arguments, message):

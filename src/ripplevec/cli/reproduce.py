@@ -33,12 +33,6 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Run a part of each study: two data sets, one seed, minutes.")
     ] = False,
-    grid: Annotated[
-        str,
-        typer.Option(
-            metavar="tuned|full", help="Settings tried for each baseline; full: all that the paper tried, takes days."
-        ),
-    ] = "tuned",
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Number of trials in parallel. By default the number of cores.")
     ] = None,
@@ -57,11 +51,10 @@ def reproduce(
     It takes hours, with --quick minutes. It is resumable: trials that are recorded are not run again.
     """
     from ripplevec.errors import check_choice
-    from ripplevec.lab.experiments.reproduce import GRIDS, Plan, RunOptions
+    from ripplevec.lab.experiments.reproduce import Plan, RunOptions
     from ripplevec.util.parallel import resolve_threads
 
-    check_choice("--grid", grid, GRIDS)
-    plan = Plan(results or (RESULTS / "quick" if quick else RESULTS), quick, grid)
+    plan = Plan(results or (RESULTS / "quick" if quick else RESULTS), quick)
     all_studies = plan.studies()
     for name in studies or ():
         check_choice("study", name, all_studies)

@@ -71,8 +71,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def plan(tmp_path: Path, ran: list[dict[str, Any]]) -> Plan:
     folder = tmp_path / "studies"
     folder.mkdir()
-    grid_full = GRID.replace("method: deepwalk", "method: deepwalk, dim: [10, 200]")
-    files = {"grid": GRID, "grid_full": grid_full, "classification": CLASSIFICATION, "time": TIME, "extra": TIME}
+    files = {"grid": GRID, "classification": CLASSIFICATION, "time": TIME, "extra": TIME}
     for name, text in files.items():
         (folder / f"{name}.yaml").write_text(text)
     return Plan(tmp_path / "results", folder=folder)
@@ -102,10 +101,6 @@ def run_all(plan: Plan, options: RunOptions | None = None) -> RecordingObserver:
     return observer
 
 
-def with_grid(plan: Plan, grid: str) -> Plan:
-    return Plan(plan.results, grid=grid, folder=plan.folder)
-
-
 def tuned(plan: Plan) -> list[dict[str, Any]]:
     return [own for setting, _, own in plan.studies()["classification"].trials() if setting == "DeepWalk, tuned"]
 
@@ -119,23 +114,14 @@ def test_studies_folder_is_in_package_or_repository(tmp_path: Path, monkeypatch:
     assert reproduce.studies_folder() == source / "studies"
 
 
-@pytest.mark.parametrize(("grid", "first"), [("tuned", "grid"), ("full", "grid_full")])
-def test_plan_reads_all_studies_in_working_order(tmp_path: Path, grid: str, first: str) -> None:
-    studies = Plan(tmp_path, grid=grid).studies()
+def test_plan_reads_all_studies_in_working_order(tmp_path: Path) -> None:
+    studies = Plan(tmp_path).studies()
     names = list(studies)
-    assert names[0] == first
+    assert names[0] == "grid"
     assert names[-2:] == ["time", "growth"]
     assert {*reproduce.FIRST_STUDIES, *reproduce.LAST_STUDIES} < set(names)
     used = {own.get("tuned_by") for own in studies["classification"].settings.values()} - {None}
-    assert used == {first}
-
-
-def test_plan_with_full_grid_contains_grid_of_paper(tmp_path: Path) -> None:
-    settings = Plan(tmp_path, grid="full").studies()["grid_full"].settings.values()
-    of = {name: [own for own in settings if own["method"] == name] for name in ("deepwalk", "node2vec", "netmf")}
-    assert [len(found) for found in of.values()] == [20 * 4 * 4, 4 * 4, 20 * 4]
-    assert {own["dim"] for own in of["deepwalk"]} == set(range(10, 201, 10))
-    assert {own["dim"] for own in of["node2vec"]} == {90}
+    assert used == {"grid"}
 
 
 def test_plan_quick_studies_have_two_data_sets_and_no_tuned_settings(tmp_path: Path) -> None:
@@ -179,16 +165,6 @@ def test_run_studies_interrupted_keeps_finished_trials(plan: Plan, ran: list[dic
         run_studies(plan, list(plan.studies().values()), RunOptions(), InterruptingObserver())
     assert [outcome.ran for outcome in run_all(plan).ended] == [0, 9, 1, 1]
     assert len(ran) == 16
-
-
-def test_run_studies_with_full_grid_tunes_dimension_and_keeps_records(plan: Plan) -> None:
-    full = with_grid(plan, "full")
-    run_all(plan)
-    observer = run_all(full)
-    assert [(outcome.name, outcome.ran) for outcome in observer.ended[:2]] == [("grid_full", 4), ("classification", 2)]
-    assert [(own["dim"], own["window"]) for own in tuned(full)] == [(200, 10), (200, 10)]
-    assert [own["dim"] for own in tuned(plan)] == [90, 90]
-    assert not plan.pending_trials(plan.studies().values())
 
 
 def test_required_datasets_lists_published_ones_only() -> None:

@@ -27,8 +27,8 @@ hand; a value that has not been measured is a dash. Values in small print are re
 the value printed in the paper, *floor* and *aim* are goals.
 """
 
-GRIDS = {"tuned": "grid", "full": "grid_full"}
-"""The study that tunes settings for the others: a few at the paper's dimension, or all that the paper tried."""
+TUNING_STUDY = "grid"
+"""The study that tunes settings for the others."""
 
 FIRST_STUDIES = ("classification", "order", "checkpoint", "links", "sensitivity", "quality", "nested")
 LAST_STUDIES = ("time", "growth")
@@ -62,25 +62,24 @@ def table_path(study: Study, results: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which studies to read: whole or `quick` versions, with settings tuned by a `grid` according to `results`."""
+    """Which studies to read: whole or `quick` versions, with settings tuned according to `results`."""
 
     results: Path
     quick: bool = False
-    grid: str = "tuned"
     folder: Path = field(default_factory=studies_folder)
 
     def studies(self) -> dict[str, Study]:
         """Return all studies in an order in which each follows the studies it depends on."""
         others = {path.stem for path in self.folder.glob("*.yaml")}.difference(
-            GRIDS.values(), FIRST_STUDIES, LAST_STUDIES
+            {TUNING_STUDY}, FIRST_STUDIES, LAST_STUDIES
         )
-        names = [GRIDS[self.grid], *FIRST_STUDIES, *sorted(others), *LAST_STUDIES]
+        names = [TUNING_STUDY, *FIRST_STUDIES, *sorted(others), *LAST_STUDIES]
         existing = [self.study(name) for name in names if self._file(name).exists()]
         return {study.name: study for study in existing if study is not None}
 
     def study(self, name: str) -> Study | None:
         """Load a study; None if it has no quick version and one is requested."""
-        study = self._with_grid(load_study(self._file(name), self.results))
+        study = load_study(self._file(name), self.results)
         return study.quick_version() if self.quick else study
 
     def update_tuning(self, study: Study) -> Study:
@@ -100,15 +99,6 @@ class Plan:
 
     def _file(self, name: str) -> Path:
         return self.folder / f"{name}.yaml"
-
-    def _with_grid(self, study: Study) -> Study:
-        """Return the study with its tuned settings taken from the grid of this plan."""
-        default, grid = GRIDS["tuned"], GRIDS[self.grid]
-        tuned = [name for name, parameters in study.settings.items() if parameters.get(TUNED_BY) == default]
-        if grid == default or not tuned:
-            return study
-        settings = study.settings | {name: study.settings[name] | {TUNED_BY: grid} for name in tuned}
-        return self.update_tuning(replace(study, settings=settings))
 
 
 class RunObserver(Protocol):

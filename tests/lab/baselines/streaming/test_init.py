@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ripplevec.lab.baselines.streaming import (
     DHPE,
     DNE,
     STREAMING_BASELINES,
+    DepthLGP,
     IncrementalSVD,
     NeighborMean,
     Nystrom,
@@ -32,11 +34,13 @@ METHODS = [
     DHPE(dim=8, chunk=16),
     DNE(dim=8, samples=3000, chunk=16),
 ]
+if find_spec("torch"):
+    METHODS.append(DepthLGP(dim=8, hidden=16, steps=50))
 EACH = pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 
 
 def test_get_streaming_baseline_returns_class() -> None:
-    assert {get_streaming_baseline(name) for name in STREAMING_BASELINES} == {type(method) for method in METHODS}
+    assert {get_streaming_baseline(name) for name in STREAMING_BASELINES} == {*map(type, METHODS), DepthLGP}
     with pytest.raises(InvalidValueError, match="one of 'damf'"):
         get_streaming_baseline("neighbor")
 

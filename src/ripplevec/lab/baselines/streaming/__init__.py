@@ -6,6 +6,7 @@ from ripplevec.errors import check_choice
 from ripplevec.lab.baselines.streaming.base import StreamingBaseline, StreamingBaselineAdapter
 from ripplevec.lab.baselines.streaming.damf import DAMF
 from ripplevec.lab.baselines.streaming.dane import DANE
+from ripplevec.lab.baselines.streaming.depth_lgp import DepthLGP
 from ripplevec.lab.baselines.streaming.dhpe import DHPE
 from ripplevec.lab.baselines.streaming.dne import DNE
 from ripplevec.lab.baselines.streaming.incremental_svd import IncrementalSVD
@@ -18,6 +19,7 @@ __all__ = [
     "DHPE",
     "DNE",
     "STREAMING_BASELINES",
+    "DepthLGP",
     "IncrementalSVD",
     "NeighborMean",
     "Nystrom",
@@ -30,6 +32,7 @@ __all__ = [
 STREAMING_BASELINES: dict[str, type[StreamingBaseline]] = {
     "damf": DAMF,
     "dane": DANE,
+    "depth_lgp": DepthLGP,
     "dhpe": DHPE,
     "dne": DNE,
     "neighbor_mean": NeighborMean,

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ripplevec.errors import MissingExtraError
 from ripplevec.influence._kernels import draw_key
 from ripplevec.lab.baselines import _sampling_kernels as kernels
 from ripplevec.lab.baselines.base import build_adjacency, check_settings
 from ripplevec.lab.baselines.random_walks import WalkSentences
+from ripplevec.lab.baselines.skip_gram import create_skip_gram
 from ripplevec.lab.baselines.streaming.base import GrowingVectors, add_arrival_edges, check_arrival
 
 
@@ -42,7 +41,7 @@ class WarmNode2Vec:
         """Train on walks from every vertex of the initial graph."""
         self._graph = build_adjacency(graph)
         self._vectors = GrowingVectors(np.zeros((graph.shape[0], self.dim)))
-        self._model, self._trainings = self._create_skip_gram(), 0
+        self._model, self._trainings = create_skip_gram(self.dim, self.window, self.seed), 0
         self._pending, self._touched = 0, set(range(graph.shape[0]))
         self._train()
 
@@ -65,18 +64,6 @@ class WarmNode2Vec:
     def vectors(self) -> NDArray[np.float32]:
         """Return the vectors of the last training and of the vertices placed since, read-only."""
         return self._vectors.read_only()
-
-    def _create_skip_gram(self) -> Any:
-        try:
-            from gensim.models import Word2Vec
-        except ImportError as error:
-            raise MissingExtraError("warm-started node2vec", "eval") from error
-        # sample=0: a chunk has few words, which gensim would treat as frequent ones and mostly skip
-        model = Word2Vec(
-            vector_size=self.dim, window=self.window, min_count=1, sg=1, sample=0, seed=self.seed, workers=1
-        )
-        model.lifecycle_events = None  # a log that would grow with every chunk
-        return model
 
     def _train(self) -> None:
         """Train on walks from the touched vertices, starting from the current vectors."""

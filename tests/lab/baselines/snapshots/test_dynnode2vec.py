@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse.csgraph import connected_components
+
+from ripplevec.errors import InvalidValueError
+from ripplevec.lab.baselines.snapshots.dynnode2vec import DynNode2Vec, GloDyNE, grow_parts
+
+SMALL = {"dim": 8, "length": 10, "window": 5}
+
+
+def test_dynnode2vec_without_changes_keeps_vectors(snapshots: Any) -> None:
+    method, graph = DynNode2Vec(**SMALL), next(iter(snapshots))
+    np.testing.assert_array_equal(method.update(graph), method.update(graph))
+
+
+def test_grow_parts_are_connected_and_cover_all_linked_vertices_once(snapshots: Any) -> None:
+    parts = grow_parts(snapshots.matrix, 10)
+    assert sorted(v for part in parts for v in part) == list(range(160))
+    for part in parts:
+        assert len(part) <= 10
+        assert connected_components(snapshots.matrix[part][:, part])[0] == 1
+
+
+def test_glodyne_selects_new_vertices_and_one_of_every_part(snapshots: Any) -> None:
+    method = GloDyNE(**SMALL, share=0.1)
+    first, second = list(snapshots)[:2]
+    known, linked = (set(np.flatnonzero(np.diff(graph.indptr)).tolist()) for graph in (first, second))
+    assert set(method.select(first).tolist()) == known
+    method.update(first)
+    chosen = set(method.select(second).tolist())
+    assert linked - known <= chosen
+    assert len(chosen) == len(linked - known) + sum(bool(known & set(part)) for part in grow_parts(second, 10))
+
+
+def test_glodyne_with_share_above_one_raises() -> None:
+    with pytest.raises(InvalidValueError, match=r"GloDyNE\.share: expected a number above 0, at most 1"):
+        GloDyNE(share=2.0)
