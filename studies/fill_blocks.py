@@ -73,6 +73,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "ratios": comparison.ratios,
     "growth": comparison.growth,
     "links": comparison.links,
+    "snapshots": comparison.snapshots,
     "systems": comparison.systems,
     "latency": comparison.latency,
     "goals": goals.goals,

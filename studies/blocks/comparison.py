@@ -30,6 +30,7 @@ from blocks.records import (
     markdown_table,
     mean,
     mean_paired_difference,
+    read_record,
     table_by_dataset,
 )
 
@@ -199,6 +200,38 @@ def systems() -> str:
         setting: results.means(["arrival_micro@50", "current_micro@50"], setting, format_points)
         for setting in results.study.settings
     })  # fmt: skip
+
+
+SNAPSHOT_METHODS = {
+    "ripplevec": "rule `ripple`",
+    "rule paper": "rule `paper`",
+    "dynnode2vec": "dynnode2vec",
+    "glodyne": "GloDyNE",
+    "timers": "TIMERS",
+    "dynamic_triad": "DynamicTriad",
+    "deepwalk": "DeepWalk, retrained",
+    "prone": "ProNE, retrained",
+}
+
+
+def snapshots() -> str:
+    """Return the scores of the next snapshot's links and the seconds of snapshot methods, mean over the seeds."""
+    record = read_record("snapshots.json")
+    if record is None:
+        return MISSING
+    runs: dict[str, list[dict[str, float]]] = {}
+    for run, metrics in record["runs"].items():
+        runs.setdefault(run.split(", ")[1], []).append(metrics)
+
+    def row(name: str) -> list[str]:
+        auc, mrr, start, step = (
+            mean([metrics[metric] for metrics in runs.get(name, [])])
+            for metric in ("auc", "mrr", "start_seconds", "step_seconds")
+        )
+        return [format_points(100 * auc), format_points(100 * mrr), format_number(start), format_number(step)]
+
+    head = ["AUC (%)", "MRR (%)", "first snapshot (s)", "next snapshot (s)"]
+    return markdown_table(head, {label: row(name) for name, label in SNAPSHOT_METHODS.items()})
 
 
 def latency() -> str:
