@@ -224,13 +224,16 @@ def snapshots() -> str:
         runs.setdefault(run.split(", ")[1], []).append(metrics)
 
     def row(name: str) -> list[str]:
-        auc, mrr, start, step = (
-            mean([metrics[metric] for metrics in runs.get(name, [])])
-            for metric in ("auc", "mrr", "start_seconds", "step_seconds")
-        )
-        return [format_points(100 * auc), format_points(100 * mrr), format_number(start), format_number(step)]
+        def value(metric: str) -> float:
+            return mean([metrics[metric] for metrics in runs.get(name, [])])
 
-    head = ["AUC (%)", "MRR (%)", "first snapshot (s)", "next snapshot (s)"]
+        scores = [
+            f"{format_points(100 * value(f'auc_{score}'))} / {format_points(100 * value(f'mrr_{score}'))}"
+            for score in ("cosine", "inner")
+        ]
+        return [*scores, format_number(value("start_seconds")), format_number(value("step_seconds"))]
+
+    head = ["cosine: AUC / MRR (%)", "inner product: AUC / MRR (%)", "first snapshot (s)", "next snapshot (s)"]
     return markdown_table(head, {label: row(name) for name, label in SNAPSHOT_METHODS.items()})
 
 
