@@ -1,15 +1,17 @@
 """Benchmark of a stream with default parameters: latency up to the slowest arrival, with anchors and without.
 
-    python benchmarks/realtime.py [--sizes 10000 200000 1000000] [--json FILE]
+    python benchmarks/realtime.py [--sizes 10000 200000 1000000] [--batches 1 1000] [--json FILE]
 
 Two models of the same graph grow side by side: one with default parameters, one with anchors turned off
 (`anchor_growth=0`). They take turns, so that other load on the machine affects both. The stream begins when an anchor
-is due and ends when the next one is: it contains one anchor, which is what a long stream pays on average.
+is due and ends when the next one is: it contains one anchor, which is what a long stream pays on average. A record that
+exists keeps the figures of other sizes and batches if they were made from the same commit.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from math import ceil
 from pathlib import Path
@@ -21,6 +23,7 @@ from arrival import generate_edges
 from numpy.typing import NDArray
 
 from ripplevec import Embedder
+from ripplevec.lab.experiments.record import describe_environment
 
 DIM, EDGES_PER_ARRIVAL, BATCH_SIZE = 128, 5, 1_000
 PERCENTILES = {"p50": 50.0, "p99": 99.0, "p999": 99.9, "slowest": 100.0}
@@ -103,11 +106,13 @@ def main() -> None:
     """Parse the options, measure, print and record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 200_000, 1_000_000])
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, BATCH_SIZE], help="arrivals per call")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    record: dict[str, Any] = {"sizes": options.sizes}
+    record: dict[str, Any] = read_part(options.json) if options.json else {}
+    record["sizes"] = sorted({*record.get("sizes", []), *options.sizes})
     for vertices in options.sizes:
-        for batch_size in (1, BATCH_SIZE):
+        for batch_size in options.batches:
             figures = measure_stream(vertices, round(find_interval(vertices) * vertices), batch_size)
             record[f"{vertices}, {batch_size}"] = figures
             print(f"{vertices:,} vertices, batches of {batch_size:,} arrivals")
@@ -115,6 +120,13 @@ def main() -> None:
                 print(f"    {name:24} {value:,.2f}", flush=True)
     if options.json:
         write_record(options.json, record)
+
+
+def read_part(path: Path) -> dict[str, Any]:
+    """Return the figures of a record, if they were made from the commit that is checked out now."""
+    record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    environment = record.pop("environment", {})
+    return record if environment.get("commit") == describe_environment()["commit"] else {}
 
 
 def find_interval(vertices: int) -> float:

@@ -98,6 +98,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "roofline": performance.roofline,
     "large": performance.large,
     "anchor_at_scale": performance.anchor,
+    "anchor_spread": performance.anchor_spread,
     "start_at_scale": performance.start,
     "mapped": performance.mapped,
     "half_precision": performance.half_precision,

@@ -141,6 +141,25 @@ def start() -> str:
     return _format_table(columns, rows)
 
 
+def anchor_spread() -> str:
+    """Return the accuracy of anchors that are spread over more and more growth of the graph."""
+    record = read_record("anchor_spread.json")
+    if record is None:
+        return MISSING
+    rows = {
+        "share of the eigenvalue sum": "{captured:.2%}",
+        "largest cosine of two columns": "{largest_cosine:.3f}",
+        "MRR of hidden edges": "{mrr:.3f}",
+    }
+    spreads = dict.fromkeys(name.split(", ")[1] for name in record if name.endswith(", captured"))
+    titles = {"communities": "communities", "preferential": "preferential attachment"}
+    return "\n\n".join(
+        f"{titles[graph].capitalize()}:\n\n"
+        + _format_table({spread: _strip_prefix(f"{graph}, {spread}, ", record) for spread in spreads}, rows)
+        for graph in titles
+    )
+
+
 def mapped() -> str:
     """Return the cost of memory-mapped vectors."""
     record = read_record("mapped.json")

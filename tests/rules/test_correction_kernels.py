@@ -220,15 +220,27 @@ def test_filter_rows_of_a_hub_reads_an_unbiased_sample() -> None:
         np.testing.assert_array_equal(again, target)
 
 
-def test_append_unmarked_appends_each_row_once() -> None:
+@pytest.mark.parametrize("with_known", [False, True])
+@pytest.mark.parametrize("storage", [np.float32, np.uint16])
+def test_queue_moved_zeroes_new_rows_and_queues_each_row_once(with_known: bool, storage: Any) -> None:
     rng = np.random.default_rng(0)
-    marked, queue, expected = np.zeros(50, np.uint8), np.full(60, -1), list[int]()
-    marked[[3, 4]] = 1
-    length = 0
-    for _ in range(20):
-        rows = rng.integers(0, 50, 6)
-        length = kernels.append_unmarked(rows, marked, queue, length)
-        expected += [row for row in dict.fromkeys(rows.tolist()) if row not in expected and row not in (3, 4)]
+    arrival, marked, queue = np.arange(50), np.zeros(50, np.uint8), np.full(300, -1)
+    blocks = [np.ones((50, DIM), dtype) for dtype in (np.float32, np.float32, storage)]
+    marked[[3, 4, 45]] = 1  # the vertex that was in row 45 is in the queue; a new one replaces it
+    expected, in_queue, zeroed, length = list[int](), {3, 4, 45}, set[int](), 0
+    for first_new in (44, 46, 49, 100):
+        rows = rng.integers(0, 50, 12)
+        rows[[2, 7]] = 45
+        length = kernels.queue_moved(rows, arrival, first_new, with_known, *blocks, marked, queue, length)
+        new = {row for row in rows.tolist() if row >= first_new}
+        in_queue -= new
+        for row in rows.tolist():
+            if row not in in_queue and (with_known or row in new):
+                expected.append(row)
+                in_queue.add(row)
+        zeroed |= new
         assert queue[:length].tolist() == expected
+        assert set(np.flatnonzero(marked)) == in_queue
+        for block in blocks:
+            assert set(np.flatnonzero(~block.any(axis=1)).tolist()) == zeroed
     assert (queue[length:] == -1).all()
-    assert set(np.flatnonzero(marked)) == {*expected, 3, 4}

@@ -49,19 +49,25 @@ def test_workspace_swap_blocks_exchanges_current_and_previous(storage: str) -> N
     assert (workspace.rows is workspace.previous) == (storage == "float32")
 
 
+def append(workspace: Workspace, rows: list[int], new: tuple[int, ...] = ()) -> None:
+    """Append moved rows to the queue; `new` are rows of new vertices."""
+    arrival = np.isin(np.arange(len(workspace.marked.array)), new).astype(np.int64)
+    workspace.record_moved(np.array(rows), arrival, 1, with_known=True)
+
+
 def test_workspace_queue_returns_each_row_once_in_order() -> None:
     workspace = make_workspace(make_store())
-    workspace.append(np.array([3, 1]))
-    workspace.append(np.array([1, 5, 3]))
+    append(workspace, [3, 1])
+    append(workspace, [1, 5, 3])
     assert workspace.queued.tolist() == [3, 1, 5]
     assert workspace.take(2).tolist() == [3, 1]
-    workspace.append(np.array([1, 5, 8]))  # the first is no longer in the queue
+    append(workspace, [1, 5, 8])  # the first is no longer in the queue
     assert workspace.queued.tolist() == [5, 1, 8]
     assert np.flatnonzero(workspace.marked.array).tolist() == [1, 5, 8]
     workspace.clear_queue()
     assert not workspace.queued.size
     assert not workspace.marked.array.any()
-    workspace.append(np.array([5]))
+    append(workspace, [5])
     assert workspace.take(10).tolist() == [5]
 
 
@@ -75,12 +81,26 @@ def test_workspace_clear_rows_zeroes_all_blocks() -> None:
         assert block.array[[0, 1, 3, 5]].all()
 
 
+@pytest.mark.parametrize("with_known", [False, True])
+def test_workspace_record_moved_zeroes_rows_of_new_vertices(with_known: bool) -> None:
+    workspace = make_workspace(make_store(storage="float16"))
+    blocks = (workspace.current, workspace.previous, workspace.rows)
+    for block in blocks:
+        block.array[:] = 1
+    arrival = np.arange(len(workspace.marked.array))
+    workspace.record_moved(np.array([2, 8, 4]), arrival, 8, with_known=with_known)
+    assert workspace.queued.tolist() == ([2, 8, 4] if with_known else [8])
+    for block in blocks:
+        assert not block.array[8].any()
+        assert block.array[[2, 4]].all()
+
+
 def test_workspace_restore_queue_keeps_rows_that_are_in_it_twice() -> None:
     """A queued row is unmarked when its vertex is removed, and queued again when a new vertex uses it."""
     workspace, other = (make_workspace(make_store()) for _ in range(2))
-    workspace.append(np.array([3, 1]))
+    append(workspace, [3, 1])
     workspace.clear_rows(np.array([3]))
-    workspace.append(np.array([3]))
+    append(workspace, [3])
     assert workspace.queued.tolist() == [3, 1, 3]
     other.restore_queue(workspace.queued.copy(), workspace.marked.array.copy())
     assert other.queued.tolist() == [3, 1, 3]

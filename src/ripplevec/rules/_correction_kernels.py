@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, uint64
@@ -263,10 +263,30 @@ def project_rows(
 
 
 @allocation_free
-def append_unmarked(rows: NDArray[np.int64], marked: NDArray[np.uint8], queue: NDArray[np.int64], length: int) -> int:
-    """Mark rows and append those that were not marked to a queue of this length; return its new length."""
+def queue_moved(
+    rows: NDArray[np.int64],
+    arrival: NDArray[np.int64],
+    first_new: int,
+    with_known: bool,
+    current: NDArray[np.float32],
+    previous: NDArray[np.float32],
+    replacing: NDArray[Any],
+    marked: NDArray[np.uint8],
+    queue: NDArray[np.int64],
+    length: int,
+) -> int:
+    """Zero the new ones of these rows in all blocks; append them, or all rows, to a queue unless they are in it.
+
+    New are the vertices that arrived from `first_new` on. Rows in the queue are marked. Returns its new length.
+    """
     for row in rows:
-        if not marked[row]:
+        if arrival[row] >= first_new:
+            current[row] = 0
+            previous[row] = 0
+            replacing[row] = 0
+            marked[row] = 0  # of an earlier vertex in this row
+    for row in rows:
+        if not marked[row] and (with_known or arrival[row] >= first_new):
             marked[row] = 1
             queue[length] = row
             length += 1

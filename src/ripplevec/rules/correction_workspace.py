@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.graph.adjacency import RowArray
-from ripplevec.rules._correction_kernels import append_unmarked
+from ripplevec.rules._correction_kernels import queue_moved
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.growable_array import GrowableArray
 
@@ -26,8 +26,9 @@ class Workspace:
 
     def grow(self, rows: int) -> None:
         """Grow to this many rows."""
-        for array in (self.current, self.previous, self.rows, self.marked):
-            array.grow(rows)
+        if rows > len(self.marked.array):
+            for array in (self.current, self.previous, self.rows, self.marked):
+                array.grow(rows)
 
     def swap_blocks(self) -> None:
         """Exchange the two blocks."""
@@ -53,10 +54,11 @@ class Workspace:
         """The rows in the queue, first in first out; each is marked."""
         return self._queue.array[self._head : self._tail]
 
-    def append(self, rows: RowArray) -> None:
-        """Append rows that are not in the queue."""
+    def record_moved(self, rows: RowArray, arrival: NDArray[np.int64], first_new: int, *, with_known: bool) -> None:
+        """Zero rows of vertices that arrived from `first_new` on, and queue them; also the others, if `with_known`."""
         queue = self._queue.grow(self._tail + rows.size)
-        self._tail = append_unmarked(rows, self.marked.array, queue, self._tail)
+        blocks = self.current.array, self.previous.array, VectorStore.as_kernel_array(self.rows.array)
+        self._tail = queue_moved(rows, arrival, first_new, with_known, *blocks, self.marked.array, queue, self._tail)
 
     def restore_queue(self, rows: RowArray, marked: NDArray[np.uint8]) -> None:
         """Restore a saved queue; a row whose vertex was removed and replaced can be in it twice."""

@@ -52,24 +52,30 @@ from ripplevec.views.spectral import MAX_ANCHOR_PASSES, MIN_CUTOFF, OTHER_VIEW_P
 
 CHUNK_ROWS = 1_024  # rows whose sums are added up separately, so that several threads can work on large batches
 SAMPLED_ROWS = 65_536  # rows from which k×k matrices are computed at least; of a larger graph, every so many slices
+ALIGNED_ROWS = 16_384  # rows from which the rotation and the lengths of vectors are computed, at least
 PROBED_ROWS = 8_192  # rows from which the eigenvalues of the columns are estimated, about
 SOLVE_SHARE = 0.2  # of the cost of all rows: what is paid while another thread solves a k×k problem, so that none waits
-MIN_CREDIT = 4 * SLICE_ROWS  # credit that is spent at once: a call for fewer rows would cost more than the rows
+SOLVE_COST = 6.0  # times dim²: the most that is paid meanwhile; about ten times as long as a solve takes
+MIN_CREDIT = 2 * SLICE_ROWS  # credit that is spent at once: a call for fewer rows would cost more than the rows
 MAX_FRESH_PASSES = 13  # Rayleigh–Ritz steps of a correction from noise or from other views; the first has no filter
 FRESH_TOLERANCE = 1e-3  # relative change of each view's eigenvalue sum at which such a correction has converged
 
 STAGES = ("copy", "probe", "filter", "project", "solve", "rotate", "transform", "align", "catch_up", "announce")
+_FILTER = STAGES.index("filter")
 COST = {
-    "copy": 0.5,
-    "probe": 0.2,
+    "copy": 0.25,
     "filter": 1.0,
-    "project": 4.0,
-    "rotate": 3.0,
-    "transform": 3.0,
-    "catch_up": 2.0,
-    "announce": 2.0,
+    "rotate": 1.5,
+    "transform": 1.0,
+    "announce": 1.5,
 }
 """Cost of one row in each stage, relative to one row of the filter."""
+
+SAMPLE_COST = {"probe": (1.5, PROBED_ROWS), "project": (4.0, SAMPLED_ROWS), "transform": (1.5, ALIGNED_ROWS)}
+"""Further cost of one row of a sample, and the size of the sample."""
+
+QUEUED_ROWS = 3.0
+"""Rows to catch up with, about, for every row by which the graph has grown."""
 
 _BLOCKS = {
     **dict.fromkeys(("copy", "probe", "project", "solve", "rotate"), ("current",)),
@@ -125,7 +131,7 @@ class GradualCorrection:
         self.grams: NDArray[np.float64] = np.zeros((3, dim, dim))  # sums of the project stage
         self.transform: NDArray[np.float64] = np.zeros((dim, dim))  # from filtered columns to Ritz vectors, or new rows
         self.products: NDArray[np.float64] = np.zeros((dim, dim))  # sums of the transform stage
-        self.sampled_active = 0.0  # rows with edges among those whose products were added up
+        self.sampled_active = 0.0  # rows with edges among those of the third matrix of `grams`
         self.passes = 0  # completed Rayleigh–Ritz steps; each follows a filter, but for the first of a fresh correction
         self.previous_sums = np.zeros(views)  # of the Ritz values of each view after the last filter
         self.unplaced = [np.empty((0, 2), np.int64)]  # rows with edges but no vector so far, and arrival numbers
@@ -151,10 +157,10 @@ class GradualCorrection:
 
     def plan(self, rows: int, spread: float, since_growth: float) -> None:
         """Spread the cost over this growth of the graph; growth beyond `since_growth` earns credit."""
-        per_row = sum(cost for stage, cost in COST.items() if stage not in ("filter", "rotate"))
-        rows_on_average = rows * (1 + spread / 2)  # the graph grows in the meantime
-        cost = rows_on_average * (per_row + self.filter.degree)
-        self.solve_cost = SOLVE_SHARE * cost
+        once = ("copy", "probe", "project", "transform", "announce")
+        per_row = self.filter.degree * COST["filter"] + sum(_cost_per_row(stage, rows) for stage in once)
+        cost = rows * (1 + spread / 2) * per_row + spread * rows * QUEUED_ROWS  # the graph grows in the meantime
+        self.solve_cost = min(SOLVE_SHARE * cost, SOLVE_COST * self.new.dim**2)
         self.pace = (cost + 2 * self.solve_cost) / spread
         self.credit, self.paid_growth = 0.0, since_growth
 
@@ -201,7 +207,8 @@ class GradualCorrection:
 
         The sums of a chunk are added slice by slice, and then chunk by chunk, however many slices a call processes.
         """
-        rows, cost, first = store.graph.row_count, COST[self.stage_name], self.cursor
+        rows, first = store.graph.row_count, self.cursor
+        cost = _cost_per_row(self.stage_name, rows)
         slices = max(1, ceil(min(credit, 4.0 * rows) / (cost * SLICE_ROWS)))
         last = min(rows, first + slices * SLICE_ROWS)
         ranges = _split_at_chunks(first, last)
@@ -343,15 +350,21 @@ class GradualCorrection:
     # ------------------------------------------------------------------ Rayleigh–Ritz
 
     def _project_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
-        degree = store.graph.adjacency.links.degree
+        links, rows = store.graph.adjacency.links, store.graph.row_count
+        step = _sample_step(rows, SAMPLED_ROWS)
+        plain_step = _sample_step(rows, ALIGNED_ROWS) // step * step
         for where, *products in self._project_slices(store, _sample_slices(store, first, last, SAMPLED_ROWS), last):
             # In double precision: after the filter, columns differ only in a small part of their length.
             shifted, weighted, applied = (product.astype(np.float64) for product in products)
+            with_plain = where.start % plain_step == 0
             for part in self.new.parts:
                 x, y, z = shifted[:, part], weighted[:, part], applied[:, part]
-                for total, product in zip(sums[0], (y.T @ y, x.T @ z, x.T @ x), strict=True):  # BLAS knows xᵀx and yᵀy
-                    total[part, part] += product
-            sums[1] += np.count_nonzero(degree[where])
+                sums[0][0, part, part] += y.T @ y  # BLAS knows that yᵀy is symmetric
+                sums[0][1, part, part] += x.T @ z
+                if with_plain:
+                    sums[0][2, part, part] += x.T @ x
+            if with_plain:
+                sums[1] += np.count_nonzero(links.degree[where])
         return _NO_ROWS
 
     def _project_slices(self, store: VectorStore, slices: range, last: int) -> Iterator[tuple[Any, ...]]:
@@ -448,9 +461,10 @@ class GradualCorrection:
     def _rotate_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
         """Replace rows of the block by Ritz vectors."""
         links, unit = store.graph.adjacency.links, store.graph.adjacency.weight_scale.unit
+        matrix = self.transform.astype(np.float32)
         for begin in range(first, last, SLICE_ROWS):
             where = slice(begin, min(begin + SLICE_ROWS, last))
-            rows = self.workspace.current.array[where] = self._transform_rows(store, where)
+            rows = self.workspace.current.array[where] = self._transform_rows(store, where, matrix)
             active, strength = links.degree[where] > 0, links.strength[where] / unit
             sums[0] += np.stack([strength @ rows.astype(np.float64), rows.sum(axis=0, dtype=np.float64)])
             sums[1] += [strength[active].sum(), links.degree[where].sum(), active.sum()]
@@ -469,19 +483,19 @@ class GradualCorrection:
         self.new.center[:] = self.center @ self.transform
         self.new.ready = True
 
-    def _transform_rows(self, store: VectorStore, where: slice | RowArray) -> NDArray[np.float32]:
+    def _transform_rows(self, store: VectorStore, where: slice, matrix: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return rows of the block, deflated and transformed."""
         shifted = self.workspace.current.array[where] - self.shifts[0].astype(np.float32)
         shifted[store.graph.adjacency.links.degree[where] == 0] = 0
-        matrix = self.transform.astype(np.float32)
-        return np.concatenate([shifted[:, part] @ matrix[part, part] for part in self.new.parts], axis=1)
+        parts = [shifted[:, part] @ matrix[part, part] for part in self.new.parts]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def _write_new_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
         """Write new rows, add up the products of the sampled ones with served vectors; return unplaced rows."""
-        sampled = _sample_slices(store, first, last, SAMPLED_ROWS)
+        sampled, matrix = _sample_slices(store, first, last, ALIGNED_ROWS), self.transform.astype(np.float32)
         for begin in range(first, last, SLICE_ROWS):
             where = slice(begin, min(begin + SLICE_ROWS, last))
-            rows = self._transform_rows(store, where)
+            rows = self._transform_rows(store, where, matrix)
             self.workspace.rows.array[where] = rows
             squares = [np.square(rows[:, part]).sum(axis=1).max(initial=0.0) for part in self.new.parts]
             np.maximum(sums[1], np.sqrt(squares), out=sums[1])
@@ -512,20 +526,18 @@ class GradualCorrection:
         A new vertex has a zero row in the blocks. A row computed from its neighbors there would be wrong: the filter
         makes columns nearly dependent, and a local step would divide each of them by the eigenvalue of another.
         """
-        workspace = self.workspace
+        workspace, arrival = self.workspace, store.graph.arrival
         workspace.grow(store.graph.adjacency.capacity)
         if self.swapped:
             self.serve_new(moved)
             return
-        new = moved[store.graph.arrival[moved] >= first_new]
-        if new.size:
-            workspace.clear_rows(new)
+        filtered = self.stage > _FILTER or (self.stage == _FILTER and self.filter.in_last_step)
+        workspace.record_moved(moved, arrival, first_new, with_known=filtered)
         if self.stage_name in ("align", "catch_up"):
-            in_order = new[np.argsort(store.graph.arrival[new], kind="stable")]
+            new = moved[arrival[moved] >= first_new]
+            in_order = new[np.argsort(arrival[new], kind="stable")]
             rows = store.as_kernel_array(workspace.rows.array)
             step_kernels.admit(self._states.get(store, self.new, rows), in_order)
-        filtered = self.stage > STAGES.index("filter") or (self.stage_name == "filter" and self.filter.in_last_step)
-        workspace.append(moved if filtered else new)
 
     def clear_rows(self, rows: RowArray) -> None:
         """Forget rows whose vertices were removed."""
@@ -573,11 +585,13 @@ class GradualCorrection:
 
     def _announce_rows(self, store: VectorStore, first: int, last: int, _: list[Any], threshold: float) -> RowArray:
         """Return the rows whose served vector moves by more than the threshold."""
-        where = slice(first, last)
-        before = self.old.scale_rows(self.workspace.rows.array[where]) @ self._old_to_new_axes()
-        distance = self.new.scale_rows(store.vectors[where]) - before
-        far = np.einsum("ij,ij->i", distance, distance) > threshold**2
-        far &= (self.workspace.marked.array[where] == 0) & (store.graph.arrival[where] >= 0)
+        far, axes = np.zeros(last - first, bool), self._old_to_new_axes()
+        for begin in range(first, last, SLICE_ROWS):  # a slice fits into the cache
+            where = slice(begin, min(begin + SLICE_ROWS, last))
+            before = self.old.scale_rows(self.workspace.rows.array[where]) @ axes
+            distance = self.new.scale_rows(store.vectors[where]) - before
+            far[where.start - first : where.stop - first] = np.einsum("ij,ij->i", distance, distance) > threshold**2
+        far &= (self.workspace.marked.array[first:last] == 0) & (store.graph.arrival[first:last] >= 0)
         return first + np.flatnonzero(far)
 
     def _old_to_new_axes(self) -> NDArray[np.float32]:
@@ -674,8 +688,19 @@ def _split_at_chunks(first: int, last: int) -> list[tuple[int, int]]:
 
 def _sample_slices(store: VectorStore, first: int, last: int, sample: int) -> range:
     """Return the first rows of some slices between first and last, so that all rows have about `sample` of them."""
-    step = SLICE_ROWS * max(1, store.graph.row_count // sample)
+    step = _sample_step(store.graph.row_count, sample)
     return range(ceil(first / step) * step, last, step)
+
+
+def _sample_step(rows: int, sample: int) -> int:
+    """Return the distance between the first rows of two sampled slices."""
+    return SLICE_ROWS * max(1, rows // sample)
+
+
+def _cost_per_row(stage: str, rows: int) -> float:
+    """Return the mean cost of a row in a stage that processes rows in order; the graph has `rows` rows."""
+    extra, sample = SAMPLE_COST.get(stage, (0.0, rows))
+    return COST.get(stage, 0.0) + extra * SLICE_ROWS / _sample_step(rows, sample)
 
 
 def _solve_views(
