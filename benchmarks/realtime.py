@@ -5,7 +5,7 @@
 Two models of the same graph grow side by side: one with default parameters, one with anchors turned off
 (`anchor_growth=0`). They take turns, so that other load on the machine affects both. The stream begins when an anchor
 is due and ends when the next one is: it contains one anchor, which is what a long stream pays on average. A record that
-exists keeps the figures of other sizes and batches if they were made from the same commit.
+exists keeps the figures of other sizes and batches; each names its commit.
 """
 
 from __future__ import annotations
@@ -109,12 +109,12 @@ def main() -> None:
     parser.add_argument("--batches", type=int, nargs="+", default=[1, BATCH_SIZE], help="arrivals per call")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    record: dict[str, Any] = read_part(options.json) if options.json else {}
+    record: dict[str, Any] = read_figures(options.json)
     record["sizes"] = sorted({*record.get("sizes", []), *options.sizes})
     for vertices in options.sizes:
         for batch_size in options.batches:
             figures = measure_stream(vertices, round(find_interval(vertices) * vertices), batch_size)
-            record[f"{vertices}, {batch_size}"] = figures
+            record[f"{vertices}, {batch_size}"] = figures | {"commit": describe_environment()["commit"]}
             print(f"{vertices:,} vertices, batches of {batch_size:,} arrivals")
             for name, value in figures.items():
                 print(f"    {name:24} {value:,.2f}", flush=True)
@@ -122,11 +122,11 @@ def main() -> None:
         write_record(options.json, record)
 
 
-def read_part(path: Path) -> dict[str, Any]:
-    """Return the figures of a record, if they were made from the commit that is checked out now."""
-    record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    environment = record.pop("environment", {})
-    return record if environment.get("commit") == describe_environment()["commit"] else {}
+def read_figures(path: Path | None) -> dict[str, Any]:
+    """Return the figures of an earlier record, if there is one."""
+    record: dict[str, Any] = json.loads(path.read_text()) if path is not None and path.exists() else {}
+    record.pop("environment", None)
+    return record
 
 
 def find_interval(vertices: int) -> float:

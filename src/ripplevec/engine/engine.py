@@ -39,9 +39,9 @@ INTERVAL_EXPONENT, MAX_INTERVAL = 0.75, 0.6
 """Of larger graphs, the growth between anchors increases with this power of the size, up to a maximum: there, anchors
 cost about twice as much as the arrivals themselves. Communities of many vertices change slowly."""
 
-MAX_SPREAD = 0.2
+MAX_SPREAD = 0.1
 """Largest growth over which the cost of a gradual correction is spread. Over more growth, arrivals pay less at a time,
-and the correction is less exact: over 0.2, about as exact as an immediate one (`benchmarks/anchor_spread.py`)."""
+and the correction is less exact: over 0.1, about as exact as an immediate one (`benchmarks/anchor_spread.py`)."""
 
 SPREAD_VERTICES = 40_000
 """The cost is spread over at most this share of the growth between two anchors: vertices / SPREAD_VERTICES, up to 1/2.
