@@ -592,6 +592,42 @@ def test_work_per_arrival_does_not_grow_with_the_graph(monkeypatch: pytest.Monke
     assert 0 < large <= 1.2 * small
 
 
+def stream_until_anchor(growth: float, spread: float, monkeypatch: pytest.MonkeyPatch) -> tuple[Embedder, float]:
+    """Stream single arrivals until the first anchor; return the model and the growth of the graph at that time."""
+    monkeypatch.setattr(engine_module, "SPREAD_VERTICES", 1)
+    monkeypatch.setattr(engine_module, "MAX_SPREAD", spread)
+    vertices, rng = 1_500, np.random.default_rng(0)
+    targets = [rng.integers(0, vertices // 10, 6) * 10 + i % 10 for i in range(2 * vertices)]  # ten communities
+    edges = [(i, j) for i in range(vertices) for j in targets[i].tolist() if i != j]
+    model = Embedder(dim=9, anchor_growth=growth, seed=1).fit(edges)
+    for number in range(vertices, 2 * vertices):
+        before = model.engine.growth
+        model.add_vertex(number, targets[number].tolist())
+        if model.engine.anchors:
+            return model, before
+    raise AssertionError("no anchor")
+
+
+@pytest.mark.parametrize("sample", [100_000, 256])
+def test_spread_correction_is_complete_about_when_it_is_due(sample: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for stage in gradual_correction.SAMPLE_ROWS:
+        monkeypatch.setitem(gradual_correction.SAMPLE_ROWS, stage, sample)
+    _, growth = stream_until_anchor(0.4, 0.2, monkeypatch)  # begins at 0.2
+    assert 0.34 < growth < 0.41  # the announcement follows
+
+
+def test_correction_from_samples_separates_communities(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"probe": 256, "project": 1_000, "transform": 256}
+    for stage, size in sizes.items():
+        monkeypatch.setitem(gradual_correction.SAMPLE_ROWS, stage, size)
+    monkeypatch.setattr(gradual_correction, "SLICE_ROWS", 8)
+    model, _ = stream_until_anchor(0.4, 0.2, monkeypatch)
+    vectors, community = model.vectors(np.arange(len(model))), np.arange(len(model)) % 10
+    centers = np.stack([vectors[community == one].mean(axis=0) for one in range(10)])
+    assert ((vectors @ centers.T).argmax(axis=1) == community).mean() > 0.95
+    assert model.engine.rule.orthogonality_error(model.engine.store) < 0.3
+
+
 @pytest.mark.usefixtures("slow_corrections")
 def test_huge_weights_that_arrive_during_a_filter_start_it_again(caplog: pytest.LogCaptureFixture) -> None:
     """The regularization was chosen for smaller weights: rows overflow, and a fresh start chooses it again."""

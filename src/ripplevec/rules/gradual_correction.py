@@ -51,9 +51,6 @@ from ripplevec.views.solvers import solve_projected
 from ripplevec.views.spectral import MAX_ANCHOR_PASSES, MIN_CUTOFF, OTHER_VIEW_PASSES, REPEAT_RATIO
 
 CHUNK_ROWS = 1_024  # rows whose sums are added up separately, so that several threads can work on large batches
-SAMPLED_ROWS = 65_536  # rows from which k×k matrices are computed at least; of a larger graph, every so many slices
-ALIGNED_ROWS = 16_384  # rows from which the rotation and the lengths of vectors are computed, at least
-PROBED_ROWS = 8_192  # rows from which the eigenvalues of the columns are estimated, about
 SOLVE_SHARE = 0.2  # of the cost of all rows: what is paid while another thread solves a k×k problem, so that none waits
 SOLVE_COST = 6.0  # times dim²: the most that is paid meanwhile; about ten times as long as a solve takes
 MIN_CREDIT = 2 * SLICE_ROWS  # credit that is spent at once: a call for fewer rows would cost more than the rows
@@ -71,8 +68,13 @@ COST = {
 }
 """Cost of one row in each stage, relative to one row of the filter."""
 
-SAMPLE_COST = {"probe": (1.5, PROBED_ROWS), "project": (4.0, SAMPLED_ROWS), "transform": (1.5, ALIGNED_ROWS)}
-"""Further cost of one row of a sample, and the size of the sample."""
+SAMPLE_COST = {"probe": 1.5, "project": 4.0, "transform": 1.5}
+"""Further cost of one row of the sample of a stage."""
+
+SAMPLE_ROWS = {"probe": 8_192, "project": 65_536, "transform": 16_384}
+"""Rows of a sample at least; of a larger graph, every so many slices are read. The eigenvalues of columns are estimated
+from the first sample, the k×k matrices of the Rayleigh–Ritz step are computed from the second, and the rotation and the
+lengths of vectors from the third."""
 
 QUEUED_ROWS = 3.0
 """Rows to catch up with, about, for every row by which the graph has grown."""
@@ -292,7 +294,7 @@ class GradualCorrection:
 
     def _probe_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
         """Add up (d+τ) · x · W x and (d+τ) · x² of some rows: their ratio is the Rayleigh quotient of a column."""
-        for _, *products in self._project_slices(store, _sample_slices(store, first, last, PROBED_ROWS), last):
+        for _, *products in self._project_slices(store, _sample_slices(store, first, last, "probe"), last):
             shifted, weighted, applied = products
             sums[0] += np.einsum("ij,ij->j", shifted, applied), np.einsum("ij,ij->j", weighted, weighted)
         return _NO_ROWS
@@ -351,9 +353,9 @@ class GradualCorrection:
 
     def _project_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
         links, rows = store.graph.adjacency.links, store.graph.row_count
-        step = _sample_step(rows, SAMPLED_ROWS)
-        plain_step = _sample_step(rows, ALIGNED_ROWS) // step * step
-        for where, *products in self._project_slices(store, _sample_slices(store, first, last, SAMPLED_ROWS), last):
+        step = _sample_step("project", rows)
+        plain_step = max(_sample_step("transform", rows) // step, 1) * step
+        for where, *products in self._project_slices(store, _sample_slices(store, first, last, "project"), last):
             # In double precision: after the filter, columns differ only in a small part of their length.
             shifted, weighted, applied = (product.astype(np.float64) for product in products)
             with_plain = where.start % plain_step == 0
@@ -492,7 +494,7 @@ class GradualCorrection:
 
     def _write_new_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
         """Write new rows, add up the products of the sampled ones with served vectors; return unplaced rows."""
-        sampled, matrix = _sample_slices(store, first, last, ALIGNED_ROWS), self.transform.astype(np.float32)
+        sampled, matrix = _sample_slices(store, first, last, "transform"), self.transform.astype(np.float32)
         for begin in range(first, last, SLICE_ROWS):
             where = slice(begin, min(begin + SLICE_ROWS, last))
             rows = self._transform_rows(store, where, matrix)
@@ -686,21 +688,21 @@ def _split_at_chunks(first: int, last: int) -> list[tuple[int, int]]:
     return list(pairwise([first, *range((first // CHUNK_ROWS + 1) * CHUNK_ROWS, last, CHUNK_ROWS), last]))
 
 
-def _sample_slices(store: VectorStore, first: int, last: int, sample: int) -> range:
-    """Return the first rows of some slices between first and last, so that all rows have about `sample` of them."""
-    step = _sample_step(store.graph.row_count, sample)
+def _sample_slices(store: VectorStore, first: int, last: int, stage: str) -> range:
+    """Return the first rows of the slices between first and last that are in the sample of a stage."""
+    step = _sample_step(stage, store.graph.row_count)
     return range(ceil(first / step) * step, last, step)
 
 
-def _sample_step(rows: int, sample: int) -> int:
-    """Return the distance between the first rows of two sampled slices."""
-    return SLICE_ROWS * max(1, rows // sample)
+def _sample_step(stage: str, rows: int) -> int:
+    """Return the distance between the first rows of two sampled slices of a graph with so many rows."""
+    return SLICE_ROWS * max(1, rows // SAMPLE_ROWS[stage])
 
 
 def _cost_per_row(stage: str, rows: int) -> float:
-    """Return the mean cost of a row in a stage that processes rows in order; the graph has `rows` rows."""
-    extra, sample = SAMPLE_COST.get(stage, (0.0, rows))
-    return COST.get(stage, 0.0) + extra * SLICE_ROWS / _sample_step(rows, sample)
+    """Return the mean cost of a row in a stage that processes rows in order, of a graph with so many rows."""
+    cost = COST.get(stage, 0.0)
+    return cost + SAMPLE_COST[stage] * SLICE_ROWS / _sample_step(stage, rows) if stage in SAMPLE_COST else cost
 
 
 def _solve_views(
