@@ -36,7 +36,7 @@ def measure_stream(vertices: int, arrivals: int, batch_size: int, seed: int = 1)
     warm_up(models, batch_size)
     make_anchor_due(models["default"])
     random = np.random.default_rng(seed)
-    seconds: dict[str, list[float]] = {name: [] for name in models}
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in models}
     processor: dict[str, float] = dict.fromkeys(models, 0.0)
     first, stop = len(models["default"]), len(models["default"]) + arrivals
     while first < stop:
@@ -69,34 +69,42 @@ def warm_up(models: dict[str, Embedder], batch_size: int) -> None:
             add_arrivals(model, first + step * count, targets, batch_size)
 
 
-def add_arrivals(model: Embedder, first: int, targets: NDArray[np.int64], batch_size: int) -> list[float]:
-    """Add vertices first, first + 1, … with edges to their targets; return the seconds of each call."""
+def add_arrivals(model: Embedder, first: int, targets: NDArray[np.int64], batch_size: int) -> list[tuple[float, float]]:
+    """Add vertices first, first + 1, … with edges to their targets; return the seconds of each call.
+
+    The second number counts only the time in which this thread had a processor.
+    """
     seconds = []
     if batch_size == 1:
         for number, neighbors in enumerate(targets.tolist()):
-            began = time.perf_counter()
+            began, own = time.perf_counter(), time.thread_time()
             model.add_vertex(first + number, neighbors)
-            seconds.append(time.perf_counter() - began)
+            seconds.append((time.perf_counter() - began, time.thread_time() - own))
         return seconds
     for begin in range(0, len(targets), batch_size):
         part = targets[begin : begin + batch_size]
         src = np.repeat(np.arange(first + begin, first + begin + len(part)), EDGES_PER_ARRIVAL)
         batch = np.stack([src, part.ravel()], axis=1)
-        began = time.perf_counter()
+        began, own = time.perf_counter(), time.thread_time()
         model.partial_fit(batch)
-        seconds.append(time.perf_counter() - began)
+        seconds.append((time.perf_counter() - began, time.thread_time() - own))
     return seconds
 
 
 def summarize(
-    seconds: dict[str, list[float]], processor: dict[str, float], arrivals: int, anchors: int
+    seconds: dict[str, list[tuple[float, float]]], processor: dict[str, float], arrivals: int, anchors: int
 ) -> dict[str, float]:
-    """Return percentiles and means in microseconds, and the cost with anchors relative to that without."""
+    """Return percentiles and means in microseconds, and the cost with anchors relative to that without.
+
+    Percentiles of the time on a processor (`thread_…`) are those that a quiet machine would have, about.
+    """
     figures: dict[str, float] = {"anchors": anchors, "arrivals": arrivals}
-    for name, values in seconds.items():
-        figures[f"{name}_mean_us"] = sum(values) / arrivals * 1e6
+    for name, pairs in seconds.items():
+        values, own = np.array(pairs).T
+        figures[f"{name}_mean_us"] = float(values.sum()) / arrivals * 1e6
         figures[f"{name}_processor_us"] = processor[name] / arrivals * 1e6
         figures |= {f"{name}_{key}_us": float(np.percentile(values, q)) * 1e6 for key, q in PERCENTILES.items()}
+        figures |= {f"{name}_thread_{key}_us": float(np.percentile(own, q)) * 1e6 for key, q in PERCENTILES.items()}
     figures["ratio"] = figures["default_mean_us"] / figures["without_mean_us"]
     figures["processor_ratio"] = figures["default_processor_us"] / figures["without_processor_us"]
     return figures
@@ -118,15 +126,17 @@ def main() -> None:
             print(f"{vertices:,} vertices, batches of {batch_size:,} arrivals")
             for name, value in figures.items():
                 print(f"    {name:24} {value:,.2f}", flush=True)
-    if options.json:
-        write_record(options.json, record)
+            if options.json:
+                write_record(options.json, record)
 
 
 def read_figures(path: Path | None) -> dict[str, Any]:
     """Return the figures of an earlier record, if there is one."""
     record: dict[str, Any] = json.loads(path.read_text()) if path is not None and path.exists() else {}
-    record.pop("environment", None)
-    return record
+    commit = record.pop("environment", {}).get("commit")
+    return {
+        name: {"commit": commit} | figures if isinstance(figures, dict) else figures for name, figures in record.items()
+    }
 
 
 def find_interval(vertices: int) -> float:
