@@ -11,7 +11,7 @@ vertices, by cosine.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from _report import run_benchmark
@@ -57,7 +57,7 @@ def _compare_on(edges: NDArray[np.int64], vertices: int) -> dict[str, float]:
 
 def _grow(edges: NDArray[np.int64], begin: int, spread: float) -> Embedder:
     """Return a model that streamed all edges from `begin` on, with one anchor spread over this growth; 0: immediate."""
-    pace = "gradual" if spread else "immediate"
+    pace: Literal["gradual", "immediate"] = "gradual" if spread else "immediate"
     before = engine_module.MAX_SPREAD, engine_module.SPREAD_VERTICES
     engine_module.MAX_SPREAD, engine_module.SPREAD_VERTICES = spread, 1
     try:
