@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 
 GRAPH = planted_partition(communities=2, size=40, inside=10, elsewhere=1)
 HALVES = np.arange(0, 80, 2), np.arange(1, 80, 2)
-SMALL = SDNE(dim=8, hidden=32, epochs=60, batch=32)
+SMALL = SDNE(dim=8, hidden=32, epochs=200, batch=32)
 
 
 def test_sdne_codes_separate_communities() -> None:
@@ -22,7 +22,7 @@ def test_sdne_codes_separate_communities() -> None:
 
 def test_sdne_first_order_pulls_neighbors_together() -> None:
     def spread(first_order: float) -> float:
-        codes = SDNE(dim=8, hidden=32, epochs=30, batch=80, first_order=first_order).embed(GRAPH.adjacency())
+        codes = SDNE(dim=8, hidden=32, epochs=100, batch=80, first_order=first_order).embed(GRAPH.adjacency())
         along = np.linalg.norm(codes[GRAPH.edges[:, 0]] - codes[GRAPH.edges[:, 1]], axis=1).mean()
         return float(along)
 

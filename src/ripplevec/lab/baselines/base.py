@@ -39,6 +39,12 @@ def as_weight_matrix(graph: Any) -> csr_array:
     return matrix
 
 
+def linked_part(matrix: csr_array) -> tuple[NDArray[np.int64], csr_array]:
+    """Return the vertices with edges, and the matrix of these alone."""
+    linked = np.flatnonzero(np.diff(matrix.indptr))
+    return linked, csr_array(matrix[linked][:, linked])
+
+
 def build_adjacency(graph: Any) -> Adjacency:
     """Convert a symmetric matrix to a growable adjacency; self-loops are dropped."""
     edges, adjacency = triu(as_weight_matrix(graph), 1).tocoo(), Adjacency()

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, diags_array, vstack
 from scipy.sparse.linalg import eigsh
 
 from ripplevec.errors import InvalidValueError, check_choice
-from ripplevec.lab.baselines.base import as_weight_matrix, build_adjacency, check_settings
+from ripplevec.lab.baselines.base import as_weight_matrix, build_adjacency, check_settings, linked_part
 from ripplevec.util.parallel import block_ranges
 from ripplevec.views.laplacian import COMPONENTS, laplacian_vectors
 from ripplevec.views.solvers import LANCZOS_TOLERANCE, MAX_DENSE_SIZE, fix_signs
@@ -79,12 +79,10 @@ class NetMF:
         """Build the matrix and factorize it; return a vector per row, zero for vertices without edges."""
         matrix = as_weight_matrix(graph)
         vectors = np.zeros((matrix.shape[0], self.dim), np.float32)
-        linked = np.flatnonzero(np.diff(matrix.indptr))
+        linked, matrix = linked_part(matrix)
         if not linked.size:
             return vectors
-        values, singular_vectors = _leading_eigenpairs(
-            self.log_matrix(csr_array(matrix[linked][:, linked])), self.dim, "LM"
-        )
+        values, singular_vectors = _leading_eigenpairs(self.log_matrix(matrix), self.dim, "LM")
         vectors[linked, : values.size] = fix_signs(singular_vectors) * np.sqrt(np.abs(values))
         return vectors
 

@@ -10,7 +10,7 @@ from scipy.linalg import qr, svd
 from scipy.sparse import csr_array, diags_array, eye_array
 from scipy.special import iv
 
-from ripplevec.lab.baselines.base import as_weight_matrix, check_settings
+from ripplevec.lab.baselines.base import as_weight_matrix, check_settings, linked_part
 from ripplevec.views.solvers import fix_signs
 
 NOISE_POWER = 0.75  # negative samples are drawn by column sums to this power, as in word2vec
@@ -43,9 +43,8 @@ class ProNE:
         """Factorize and propagate; return a vector per row, zero for vertices without edges."""
         matrix = as_weight_matrix(graph)
         vectors = np.zeros((matrix.shape[0], self.dim), np.float32)
-        linked = np.flatnonzero(np.diff(matrix.indptr))
+        linked, matrix = linked_part(matrix)
         if linked.size:
-            matrix = csr_array(matrix[linked][:, linked])
             rows = self.propagate(matrix, self.factorize(matrix))
             vectors[linked, : rows.shape[1]] = rows
         return vectors

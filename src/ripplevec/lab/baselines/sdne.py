@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ripplevec.lab.baselines.base import as_weight_matrix, check_settings
+from ripplevec.lab.baselines.base import as_weight_matrix, check_settings, linked_part
 from ripplevec.lab.baselines.torch_training import import_torch, minimize
 
 
@@ -28,8 +28,8 @@ class SDNE:
     edge_weight: float = 10.0
     first_order: float = 0.1
     decay: float = 1e-5
-    rate: float = 0.003
-    epochs: int = 40
+    rate: float = 0.01
+    epochs: int = 60
     batch: int = 256
     seed: int = 0
 
@@ -40,11 +40,10 @@ class SDNE:
         """Train the autoencoder; return a code per row, zero for vertices without edges."""
         matrix = as_weight_matrix(graph)
         vectors = np.zeros((matrix.shape[0], self.dim), np.float32)
-        linked = np.flatnonzero(np.diff(matrix.indptr))
+        linked, matrix = linked_part(matrix)
         if linked.size:
-            matrix = csr_array(matrix[linked][:, linked], dtype=np.float32)
             matrix.data /= matrix.data.max()
-            vectors[linked] = self.train(matrix)
+            vectors[linked] = self.train(csr_array(matrix, dtype=np.float32))
         return vectors
 
     def train(self, matrix: csr_array) -> NDArray[np.float32]:

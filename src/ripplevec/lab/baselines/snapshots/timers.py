@@ -12,11 +12,10 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from ripplevec.lab.baselines.base import as_weight_matrix, check_settings
 from ripplevec.lab.baselines.snapshots.base import extend_matrix
+from ripplevec.lab.baselines.streaming.incremental_svd import leading_eigenpairs
 
-MAX_DENSE_SIZE = 400  # larger matrices are decomposed by Lanczos iteration
+MAX_DENSE_SIZE = 400  # the bound of larger matrices is computed by Lanczos iteration
 MIN_VALUE = 1e-9  # eigenvalues below this count as zero
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(kw_only=True)
@@ -66,7 +65,7 @@ class Timers:
         return self._error + growth - float(np.maximum(largest, 0).sum())
 
     def _restart(self, matrix: csr_array) -> None:
-        self._values, self._basis = _leading_eigenpairs(matrix, self.dim, self.seed)
+        self._values, self._basis = leading_eigenpairs(matrix, self.dim, self.seed)
         self._origin, self._error = matrix, _squared_norm(matrix) - float(np.square(self._values).sum())
         self.restarts += 1
 
@@ -88,16 +87,3 @@ class Timers:
 
 def _squared_norm(matrix: csr_array) -> float:
     return float(np.square(matrix.data).sum())
-
-
-def _leading_eigenpairs(matrix: csr_array, count: int, seed: int) -> tuple[Matrix, Matrix]:
-    """Return at most `count` eigenpairs of largest magnitude that are not zero."""
-    size = matrix.shape[0]
-    if size <= max(MAX_DENSE_SIZE, 2 * count):
-        values, vectors = eigh(matrix.toarray())
-    else:
-        initial = np.random.default_rng(seed).standard_normal(size)
-        values, vectors = eigsh(matrix, k=count, which="LM", v0=initial)
-    order = np.argsort(-np.abs(values), kind="stable")[:count]
-    order = order[np.abs(values[order]) > MIN_VALUE]
-    return values[order], vectors[:, order]

@@ -42,7 +42,7 @@ class IncrementalSVD:
 
     def start(self, graph: csr_array) -> None:
         """Compute the eigenpairs of largest magnitude of the initial graph."""
-        values, self._basis = _leading_eigenpairs(as_weight_matrix(graph), self.dim, self.seed)
+        values, self._basis = leading_eigenpairs(as_weight_matrix(graph), self.dim, self.seed)
         self._values, self._rotation = values, np.eye(self.dim)[: len(values)]
         self._known, self._updates = graph.shape[0], 0
         self._pending: list[tuple[int, list[int]]] = []
@@ -107,7 +107,8 @@ class IncrementalSVD:
         self._fold_in = (self._rotation.T / self._values) @ self._rotation
 
 
-def _leading_eigenpairs(graph: csr_array, count: int, seed: int) -> tuple[Matrix, Matrix]:
+def leading_eigenpairs(graph: csr_array, count: int, seed: int) -> tuple[Matrix, Matrix]:
+    """Return at most `count` eigenpairs of a symmetric matrix, largest magnitude first, without rounding errors."""
     size = graph.shape[0]
     if size <= max(MAX_DENSE_VERTICES, 2 * count):
         return _largest_eigenpairs(graph.toarray(), count)
