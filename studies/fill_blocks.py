@@ -73,6 +73,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "ratios": comparison.ratios,
     "growth": comparison.growth,
     "links": comparison.links,
+    "retraining": comparison.retraining,
     "snapshots": comparison.snapshots,
     "systems": comparison.systems,
     "latency": comparison.latency,

@@ -237,6 +237,24 @@ def snapshots() -> str:
     return markdown_table(head, {label: row(name) for name, label in SNAPSHOT_METHODS.items()})
 
 
+def retraining() -> str:
+    """Return the processor seconds of fast retrainings, and of a whole stream."""
+    record = read_record("retraining.json")
+    if record is None:
+        return MISSING
+    rows = {
+        "ProNE, one retraining": "prone",
+        "FastRP, one retraining": "fastrp",
+        "plain spectral, one retraining": "spectral",
+        "rule `ripple`, start and stream": "ripplevec",
+    }
+
+    def row(method: str) -> CellFormatter:
+        return lambda name: format_number(record[f"{name}_{method}"])
+
+    return table_by_dataset({label: row(method) for label, method in rows.items()})
+
+
 def latency() -> str:
     """Return the microseconds of an arrival: median / 99th percentile / maximum."""
     results = load_results("time")
