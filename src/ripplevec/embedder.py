@@ -527,7 +527,7 @@ class Embedder(VectorReads):
         True
         """
         with self._lock.exclude_writers():
-            possible = self.rule != "paper" and (self._engine.edges > 0 or self._engine.has_attributes)
+            possible = self.rule != "paper" and (self._engine.edges > 0 or self._engine.attribute_dim > 0)
             anchors_before = self._engine.anchors
             attainable: dict[Any, float] = {}  # depends on the graph, which an anchor does not change
             before = _spectrum_shares(self._engine, attainable) if gap else []
@@ -689,8 +689,9 @@ class Embedder(VectorReads):
 
         Parameters
         ----------
-        attributes : {name: value} or vector of numbers
-            Attributes, in the form that `add_vertex` accepts.
+        attributes : {name: value}, vector of numbers, int or str
+            Attributes, in the form that `add_vertex` accepts. Or a vertex: its attributes, or those of its neighbors if
+            it has none, are compared with all others.
         k : int, default 10
             Number of vertices.
         among : list, array, series or Arrow array of int or str, optional
@@ -706,25 +707,67 @@ class Embedder(VectorReads):
         InvalidValueError
             If `k` or the attributes cannot be used.
         UnknownVertexError
-            If a vertex of `among` is not in the model.
+            If a vertex is not in the model.
 
         Examples
         --------
         >>> from ripplevec import Embedder
-        >>> tags = {"a": {"red": 1}, "b": {"blue": 1}}
+        >>> tags = {"a": {"red": 1}, "b": {"blue": 1}, "d": {"blue": 2}}
         >>> model = Embedder(dim=4).fit([("a", "b"), ("b", "c")], attributes=tags)
-        >>> [vertex for vertex, cosine in model.nearest_by_attributes({"blue": 1}, k=1)]
+        >>> [vertex for vertex, cosine in model.nearest_by_attributes({"blue": 1}, k=2)]
+        ['b', 'd']
+        >>> [vertex for vertex, cosine in model.nearest_by_attributes("d", k=1)]
         ['b']
         """
+        return self.nearest_by_attributes_with_sequence(attributes, k, among=among)[1]
+
+    def nearest_by_attributes_with_sequence(
+        self, attributes: Any, k: int = 10, *, among: IdsLike | None = None
+    ) -> tuple[int, list[tuple[Id, float]]]:
+        """Return the result of `nearest_by_attributes` together with the sequence number of its state.
+
+        Parameters
+        ----------
+        attributes : {name: value}, vector of numbers, int or str
+            See `nearest_by_attributes`.
+        k : int, default 10
+            See `nearest_by_attributes`.
+        among : list, array, series or Arrow array of int or str, optional
+            See `nearest_by_attributes`.
+
+        Returns
+        -------
+        sequence : int
+            Number of batches that had been applied.
+        result : list of (id, cosine) pairs
+            See `nearest_by_attributes`.
+
+        Raises
+        ------
+        UnknownVertexError, InvalidValueError
+            See `nearest_by_attributes`.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=4).fit([("a", "b")], attributes={"a": {"red": 1}, "b": {"blue": 1}})
+        >>> model.nearest_by_attributes_with_sequence({"blue": 1}, k=1)[0]
+        0
+        """
         _check_count(k)
-        rows = read_one("query", attributes)
+        of_vertex = isinstance(attributes, int | str | np.integer) and not isinstance(attributes, bool)
+        query = id_column([attributes]) if of_vertex else read_one("query", attributes)
         column = None if among is None else id_column(among, "among")
         with self._lock.reading():
             engine = self._engine
-            engine.check_attributes(rows)
+            if not isinstance(engine, AttributedEngine):
+                raise InvalidValueError.of("attributes", "a model with attributes", "one without. Give them to `fit`")
+            if isinstance(query, AttributeRows):
+                engine.check_attributes(query)
+            like = query if isinstance(query, AttributeRows) else int(engine.rows_of(query)[0])
             candidates = None if column is None else np.unique(engine.rows_of(column))
-            found, cosines = cast(AttributedEngine, engine).nearest_by_attributes(rows, int(k), candidates)
-            return list(zip(engine.ids_of(found), cosines.tolist(), strict=True))
+            found, cosines = engine.nearest_by_attributes(like, int(k), candidates)
+            return engine.sequence, list(zip(engine.ids_of(found), cosines.tolist(), strict=True))
 
     def nearest_many(
         self,

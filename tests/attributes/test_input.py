@@ -11,8 +11,17 @@ import pyarrow as pa
 import pytest
 from scipy.sparse import coo_array, csr_array
 
-from ripplevec.attributes.input import read_attributes, read_one, read_values
-from ripplevec.batch import AttributeRows, ids_to_list
+from ripplevec.attributes.input import (
+    attach_attributes,
+    attributes_to_json,
+    drop_removed_attributes,
+    merge_attributes,
+    read_attributes,
+    read_one,
+    read_values,
+    split_attributes,
+)
+from ripplevec.batch import AttributeRows, Batch, Op, ids_to_list
 from ripplevec.errors import InvalidValueError
 
 TAGS = {"a": {"x": 1.0, "y": 2.0}, "b": {"y": 3.0}, "c": {}}
@@ -115,3 +124,29 @@ def test_values_for_one_vertex_that_are_a_matrix_raise() -> None:
         read_one("a", np.ones((2, 2)))
     with pytest.raises(InvalidValueError, match="rows of numbers"):
         read_values(["a"], "text")
+
+
+def test_attached_attributes_are_split_off_again() -> None:
+    edges = Batch.of(["a", "b"], ["b", "c"], [1.0, 2.0])
+    rows = read_attributes({"a": {"x": 1}, "z": {}})
+    batch, found = split_attributes(attach_attributes(edges, rows))
+    assert found is rows
+    assert (batch.src.to_pylist(), batch.op, len(batch)) == (["a", "b"], None, 2)  # type: ignore[union-attr]
+    assert split_attributes(edges) == (edges, None)
+
+
+def test_merged_attributes_have_the_last_row_of_each_vertex() -> None:
+    first, second = read_attributes({"a": {"x": 1}, "b": {"x": 2, 7: 1}}), read_attributes({"a": {"y": 3}})
+    merged = attributes_to_json(merge_attributes([first, second]))
+    assert merged == [{"id": "a", "attributes": {"y": 3.0}}, {"id": "b", "attributes": {"x": 2.0, "7": 1.0}}]
+    dense = merge_attributes([read_attributes({1: [1, 2]}), read_attributes({2: [3, 4]})])
+    np.testing.assert_array_equal(dense.values, [[1, 2], [3, 4]])
+    with pytest.raises(InvalidValueError, match="sparse rows, as the rows before"):
+        merge_attributes([first, dense])
+
+
+def test_removed_vertices_lose_attributes_that_were_set_before() -> None:
+    rows = read_attributes({"a": {"x": 1}, "b": {"x": 1}})
+    batch = Batch.of(["a", "a", "c"], ["b", "a", "b"], op=[Op.ADD, Op.REMOVE_VERTEX, Op.ADD])
+    assert [ids_to_list(part.ids) for part in drop_removed_attributes(batch, [(1, rows)])] == [["b"]]
+    assert drop_removed_attributes(batch, [(2, rows)]) == [rows]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,10 @@ from ripplevec.batch import select_rows
 from ripplevec.cluster.sharded_embedder import IN_PROCESS, ShardedEmbedder
 from ripplevec.durability.journal_schema import decode_batch, encode_batch
 from ripplevec.durability.session import JournalEntry
+from ripplevec.errors import StateError
+from ripplevec.io.protocols import BadMessage
 from ripplevec.io.rebatch import concatenate
-from ripplevec.replay.targets import encode_messages
+from ripplevec.io.registry import stream_from
 
 SPARSE: dict[Any, Any] = {"a": {"x": 1.5, 7: 2.0, "s7": 1.0}, "b": {}, "c": {"y": 0.1}}
 DENSE: dict[Any, Any] = {1: [0.1, -2.0], 2**80: [3.0, 4.0]}
@@ -93,7 +97,6 @@ def test_session_without_dimensions_for_attributes_refuses_them(tmp_path: Path) 
     [
         lambda batch: select_rows(batch, slice(1)),
         lambda batch: concatenate([batch, batch]),
-        lambda batch: list(encode_messages(batch)),
     ],
 )
 def test_operations_that_would_lose_attributes_refuse_them(use: Callable[[Batch], Any]) -> None:
@@ -109,3 +112,52 @@ def test_shards_refuse_attributes() -> None:
         model.fit([("a", "b")], attributes=SPARSE)
     with pytest.raises(InvalidValueError, match="attributes"):
         model.add_vertex("z", attributes={"x": 1})
+
+
+def test_source_with_attributes_gives_the_bits_of_a_model_and_dead_letters(tmp_path: Path) -> None:
+    lines = [
+        {"arrivals": [{"id": f"v{n}", "neighbors": [f"v{n // 2}"], "attributes": {f"t{n % 5}": 1.0}}]}
+        for n in range(1, 40)
+    ]
+    bad = [
+        {"attributes": [{"id": "v3", "attributes": [1.0, 2.0]}]},
+        {"attributes": [{"id": "v3", "attributes": {"x": -1}}]},
+        {"remove_vertices": ["unknown"]},
+    ]
+    file = tmp_path / "stream.jsonl"
+    file.write_text("\n".join(map(json.dumps, [*lines[:9], *bad, *lines[9:], {"remove_vertices": ["v9"]}])))
+    letters = DeadLetters()
+    with Session(tmp_path / "state", dim=8, attribute_dim=4, start_size=20) as session:
+        with closing(stream_from(str(file))) as source:
+            session.run(source, dead_letters=letters)
+        digest = session.model.digest()
+        nearest = session.nearest_by_attributes("v7", 5)
+        assert "v9" not in session
+    assert len(letters.reasons) == 3
+    assert any("sparse rows, as the rows before, got 'dense rows'" in reason for reason in letters.reasons)
+    with Session(tmp_path / "state") as session:
+        assert session.model.digest() == digest
+        assert session.nearest_by_attributes("v7", 5) == nearest
+        assert {int(vertex[1:]) % 5 for vertex, _ in nearest} == {7 % 5}
+
+
+def test_source_without_dead_letters_stops_before_attributes_that_do_not_fit(tmp_path: Path) -> None:
+    file = tmp_path / "stream.jsonl"
+    file.write_text('{"arrivals": [{"id": "a", "attributes": {"x": 1}}]}')
+    with Session(tmp_path / "state", dim=8) as session:
+        with closing(stream_from(str(file))) as source, pytest.raises(StateError, match="attribute_dim"):
+            session.run(source)
+        assert session.sequence == 0
+
+
+class DeadLetters:
+    """Collects the reasons of bad messages."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def record(self, source: str, bad_message: BadMessage) -> None:
+        self.reasons.append(bad_message.reason)
+
+    def close(self) -> None:
+        pass

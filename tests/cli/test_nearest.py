@@ -49,3 +49,10 @@ def test_nearest_of_unknown_vertex_prints_one_line(directory, capsys, vertex):
 def test_package_runs_as_a_module():
     done = subprocess.run([sys.executable, "-m", "ripplevec", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("ripplevec ")
+
+
+def test_nearest_by_attributes_compares_attributes_only(tmp_path):
+    tags = {"ann": {"jazz": 1}, "bob": {"chess": 1}, "cleo": {"jazz": 2}}
+    Embedder(dim=4).fit([("ann", "bob"), ("bob", "cleo")], attributes=tags).save(tmp_path / "model")
+    (line,) = invoke(tmp_path / "model", "ann", "-k", 1, "--by-attributes").stdout.splitlines()
+    assert line.split()[1] == "cleo"

@@ -89,3 +89,13 @@ def test_replay_interrupted_prints_summary_and_exits_with_130(
     monkeypatch.setattr(targets.DirectoryTarget, "send", send)
     _, stderr = run(file, "--to", str(tmp_path / "state"), "--rate", "1e6", "--batch-size", "10", code=130)
     assert "10 events in 1 batches" in stderr
+
+
+def test_replay_with_attributes_sends_them_with_their_vertices(file: str, tmp_path: Path) -> None:
+    table = tmp_path / "vertices.csv"
+    names = sorted({name for line in Path(file).read_text().splitlines()[1:] for name in line.split(",")[:2]})
+    table.write_text("id,color\n" + "".join(f"{name},{'red' if n % 2 else 'blue'}\n" for n, name in enumerate(names)))
+    words = ("--to", str(tmp_path / "state"), "--rate", "3000", "--dim", "4", "--attribute-dim", "2")
+    run(file, *words, "--batch-size", "10", "--attributes", str(table))
+    with Session(tmp_path / "state") as session:
+        assert session.model.diagnostics()["attributed"] == len(session.model) == len(names)

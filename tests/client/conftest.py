@@ -12,4 +12,4 @@ assert _spec.loader is not None
 _fixtures = module_from_spec(_spec)
 sys.modules["service_fixtures"] = _fixtures  # dataclasses look up their module
 _spec.loader.exec_module(_fixtures)
-service, start = _fixtures.service, _fixtures.start
+attributed, papers, service, start = _fixtures.attributed, _fixtures.papers, _fixtures.service, _fixtures.start

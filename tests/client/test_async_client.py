@@ -53,3 +53,24 @@ def test_async_changes_yields_batches_as_they_are_applied(start: Any) -> None:
             return await following
 
     assert asyncio.run(work()) == [1, 2, 3]
+
+
+def test_async_client_sets_and_searches_attributes(start: Any, papers: Any) -> None:
+    service = start(parameters=papers.parameters)
+
+    async def work() -> None:
+        async with ripplevec.AsyncClient(service.url) as client:
+            for arrival in papers.document["arrivals"]:
+                attributes = arrival["attributes"]
+                vector = await client.add_vertex(arrival["id"], arrival["neighbors"], attributes=attributes)
+            assert np.any(vector)
+            await client.partial_fit([("p1", "p9")], attributes={"p30": {"graph": 1}})
+            assert (await client.set_attributes(["p30"], [{"protein": 3}]))["events"] == 1
+            assert (await client.nearest_by_attributes({"protein": 3}, 1))[0][0] == "p30"
+            assert "p30" not in dict(await client.nearest_by_attributes("p30", 20))
+            expected = service.runtime.model.preview(["p1"], attributes={"graph": 1})
+            assert np.array_equal(await client.preview(["p1"], attributes={"graph": 1}), expected)
+            with pytest.raises(NotFoundError):
+                await client.set_attributes(["unknown"], [{"graph": 1}])
+
+    asyncio.run(work())

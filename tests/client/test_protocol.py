@@ -11,8 +11,10 @@ import httpx
 import numpy as np
 import pytest
 from httpx_sse import EventSource
+from scipy.sparse import csr_array
 from tenacity import Retrying
 
+from ripplevec.attributes.input import attach_attributes, read_attributes
 from ripplevec.batch import Batch
 from ripplevec.client import protocol
 from ripplevec.errors import InvalidValueError, MissingExtraError
@@ -113,3 +115,16 @@ def test_client_without_library_names_the_missing_extra(monkeypatch: pytest.Monk
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=r"pip install .*\[client\]"):
         importlib.import_module("ripplevec.client")
+
+
+def test_attributes_are_sent_with_text_names() -> None:
+    matrix = csr_array(np.array([[0.0, 2.0], [1.0, 0.0]]))
+    assert protocol.set_attributes(["a", "b"], matrix, "k").body == {
+        "key": "k",
+        "attributes": [{"id": "a", "attributes": {"1": 2.0}}, {"id": "b", "attributes": {"0": 1.0}}],
+    }
+    assert protocol.preview([], None, [0.5, -1.0]).body["attributes"] == [0.5, -1.0]
+    assert "attributes" not in protocol.preview(["a"], None).body
+    batch = attach_attributes(Batch.of(["a"], ["b"]), read_attributes({"a": {"x": 1}}))
+    body = protocol.add_edges(batch, None).body
+    assert (body["edges"], body["attributes"]) == ([("a", "b")], [{"id": "a", "attributes": {"x": 1.0}}])

@@ -257,3 +257,18 @@ def test_changes_no_longer_kept_raises_too_old(start: Any) -> None:
             client.add_edges([(number, number + 1)])
         with pytest.raises(TooOldError):
             next(client.changes(since=1))
+
+
+def test_client_refuses_bad_attributes_before_a_request(attributed: Any) -> None:
+    before = attributed.digest()
+    with ripplevec.Client(attributed.url) as client:
+        for call in (
+            lambda: client.add_vertex("z", attributes={"x": float("nan")}),
+            lambda: client.set_attributes(["p1", "p1"], [{"x": 1}, {"x": 2}]),
+            lambda: client.partial_fit([("p1", "p2")], attributes={"p1": [1.0], "p2": [1.0, 2.0]}),
+        ):
+            with pytest.raises(ripplevec.InvalidValueError, match=r"row 0|Row 1|rows 0 and 1"):
+                call()
+        with pytest.raises(ServiceError, match="sparse rows"):
+            client.set_attributes(["p1"], np.ones((1, 3)))
+    assert attributed.digest() == before

@@ -36,7 +36,8 @@ class LiveService:
     """Service in a thread of this process, with a graph that grows on request."""
 
     def __init__(self, state: Path, **settings: Any) -> None:
-        self.server = Server(Settings(state=state, port=0, parameters={"dim": 16, "threads": 1}, **settings))
+        settings = {"parameters": {"dim": 16, "threads": 1}} | settings
+        self.server = Server(Settings(state=state, port=0, **settings))
         self.thread = threading.Thread(target=self.server.run)
         self.thread.start()
         while not self.server.started and self.thread.is_alive():
@@ -334,6 +335,7 @@ def test_page_search_shows_vertex_and_its_neighbors(visit: Callable[..., Any], l
     expect_text(page, "#selected-id", name)
     assert page.locator("#nearest .name").all_text_contents() == [point["id"] for point in around["nearest"]]
     assert page.locator("#neighbors .name").all_text_contents() == [point["id"] for point in around["neighbors"]]
+    playwright.expect(page.locator("#by-attributes")).to_be_hidden()
     page.locator("#nearest button").first.click()
     expect_text(page, "#selected-id", around["nearest"][0]["id"])
     page.keyboard.press("Escape")
@@ -530,3 +532,25 @@ def test_api_page_of_an_unreachable_description_says_so(browser: Any, secured: L
     page.goto(f"{secured.url}docs", timeout=120_000)
     expect_text(page, "#message", "Cannot read the description of the API: not ready")
     page.close()
+
+
+def test_page_lists_vertices_with_similar_attributes(browser: Any, tmp_path: Path) -> None:
+    parameters = {"dim": 8, "attribute_dim": 4, "start_size": 4, "threads": 1}
+    live = LiveService(tmp_path / "attributed", parameters=parameters)
+    try:
+        arrivals = [
+            {"id": f"p{n}", "neighbors": [f"p{n // 2}"], "attributes": {["graph", "protein"][n % 2]: 1}}
+            for n in range(1, 30)
+        ]
+        assert live.http.post("/v1/arrivals", json={"arrivals": arrivals}).status_code == 200
+        page = browser.new_context(viewport=WIDE).new_page()
+        page.goto(live.url)
+        page.fill("#search", "p9")
+        page.press("#search", "Enter")
+        expect_text(page, "#selected-id", "p9")
+        similar = page.locator("#nearest-by-attributes .name").all_text_contents()
+        assert {int(name[1:]) % 2 for name in similar} == {1}
+        playwright.expect(page.locator("#by-attributes")).to_be_visible()
+        page.context.close()
+    finally:
+        live.stop()

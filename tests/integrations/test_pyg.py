@@ -5,12 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import issparse
 
 torch = pytest.importorskip("torch", reason="not installed: pip install '.[torch]'")
 geometric = pytest.importorskip("torch_geometric", reason="not installed: pip install '.[torch]'")
 
-from ripplevec import Embedder  # noqa: E402  (behind what may be missing)
-from ripplevec.integrations.pyg import to_data  # noqa: E402
+from ripplevec import Embedder, InvalidValueError  # noqa: E402  (behind what may be missing)
+from ripplevec.integrations.pyg import read_features, to_data  # noqa: E402
 from ripplevec.lab.datasets.synthetic import planted_partition  # noqa: E402
 
 
@@ -88,3 +89,18 @@ def test_pyg_example_in_the_docs_runs(capsys):
     karate = Embedder(dim=4).fit([(0, 1), (1, 2), (2, "another")])
     exec(compile(example, "integrations.md", "exec"), {"karate": karate})
     assert capsys.readouterr().out.endswith(" late\n")
+
+
+def test_pyg_features_are_read_as_attributes():
+    edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    random = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
+    dense = geometric.data.Data(x=random, edge_index=edges)
+    ids, values = read_features(dense)
+    assert (ids.tolist(), values.shape) == ([0, 1, 2], (3, 5))
+    words = geometric.data.Data(x=torch.eye(3, 20), edge_index=edges)
+    ids, values = read_features(words)
+    assert issparse(values)
+    model = Embedder(dim=4).fit(words, attributes=(ids, values))
+    assert model.diagnostics()["attribute_names"] == 3
+    with pytest.raises(InvalidValueError, match="node features x"):
+        read_features(geometric.data.Data(edge_index=edges, num_nodes=3))

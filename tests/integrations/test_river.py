@@ -119,3 +119,14 @@ def test_stream_embedder_with_doubled_or_unknown_key_raises(method, arrival, mes
     with pytest.raises(InvalidValueError, match=message):
         getattr(embedder, method)(arrival)
     assert len(embedder.model) == 0
+
+
+def test_arrival_with_attributes_is_learned_and_transformed():
+    step = StreamEmbedder(dim=6, attribute_dim=3, start_size=4)
+    for vertex in range(1, 12):
+        step.learn_one({"vertex": vertex, "neighbors": [vertex // 2], "attributes": {f"tag{vertex % 2}": 1.0}})
+    newcomer = {"vertex": "new", "attributes": {"tag1": 1.0}}
+    expected = step.model.preview(attributes={"tag1": 1.0})
+    assert list(step.transform_one(newcomer).values()) == expected.tolist()
+    assert expected.any()
+    assert "new" not in step.model

@@ -114,3 +114,12 @@ def test_pipeline_with_vertex_vectors_can_be_pickled(fitted):
     pipeline = make_pipeline(VertexVectors(fitted), LogisticRegression()).fit(IDS, LABELS)
     again = pickle.loads(pickle.dumps(pipeline))
     assert np.array_equal(again.predict_proba(IDS), pipeline.predict_proba(IDS))
+
+
+def test_vertex_vectors_with_edges_and_attributes_fits_both():
+    attributes = {int(vertex): {f"label{LABELS[vertex]}": 1.0} for vertex in IDS}
+    transformer = clone(VertexVectors(Embedder(dim=6), DATA.edges, attributes)).fit()
+    expected = Embedder(dim=6).fit(DATA.edges, attributes=attributes)
+    assert np.array_equal(transformer.transform(IDS), expected.vectors(IDS))
+    with pytest.raises(InvalidValueError, match="attributes without edges"):
+        VertexVectors(expected, attributes=attributes).fit()

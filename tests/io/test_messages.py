@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ripplevec.attributes.input import attributes_to_json
 from ripplevec.batch import Batch, Op, ids_to_list
 from ripplevec.durability.journal import JournalEntry
 from ripplevec.errors import InvalidValueError
@@ -287,11 +288,11 @@ def test_decode_messages_keeps_order_and_reports_bad_messages():
         ("5", b"\xfe"),
         ("6", b'{"remove_vertices": ["a"]}'),
     ]
-    batch, bad_messages = decode_messages(items)
+    batch, bad_messages, _ = decode_messages(items)
     assert rows(batch) == [("a", "b", ADD), ("c", "d", ADD), ("e", "f", ADD), ("a", "a", REMOVE_VERTEX)]
     assert [(one.where, one.message) for one in bad_messages] == [("2", '["a", "b", -1]'), ("5", "\\xfe")]
     assert "positive finite" in bad_messages[0].reason
-    good, none = decode_messages([items[0], items[3], items[5]])
+    good, none, _ = decode_messages([items[0], items[3], items[5]])
     assert (rows(good), none) == ([("a", "b", ADD), ("e", "f", ADD), ("a", "a", REMOVE_VERTEX)], [])
 
 
@@ -328,7 +329,7 @@ def damaged(draw):
 def test_decode_message_of_any_bytes_returns_batch_or_raises_message_error(data):
     with suppress(MessageError):
         assert isinstance(decode_message(data).batch, Batch)
-    batch, bad_messages = decode_messages([("here", data), ("there", b"[1, 2]")])
+    batch, bad_messages, _ = decode_messages([("here", data), ("there", b"[1, 2]")])
     assert len(batch) >= 1
     assert all(len(one.reason) < 1000 for one in bad_messages)
     assert len(bad_messages) <= 1
@@ -356,3 +357,88 @@ def test_idempotency_key_that_is_invalid_is_rejected_everywhere(key):
         JournalEntry(None, key)
     with pytest.raises(MessageError, match=pattern):
         check_message_key(key)
+
+
+# Attributes
+
+
+def attributes_of(attributes):
+    return [(row["id"], row["attributes"]) for row in attributes_to_json(attributes)]
+
+
+def test_decode_json_of_attributes_creates_their_vertices_before_removals_are_refused():
+    document = b"""{"arrivals": [{"id": "v", "neighbors": ["a"], "attributes": {"x": 1, "y": 2}}],
+                    "edges": [["a", "b"]], "attributes": [{"id": "b", "attributes": {"y": 3}}]}"""
+    batch = decode_json(document).batch
+    assert rows(batch) == [("v", "a", ADD), ("a", "b", ADD), ("v", "v", VERTEX), ("b", "b", VERTEX)]
+    assert attributes_of(batch.attributes) == [("v", {"x": 1.0, "y": 2.0}), ("b", {"y": 3.0})]
+    dense = decode_json(b'{"attributes": [{"id": 7, "attributes": [0.5, -1]}]}', ReadOptions(ids="str")).batch
+    assert attributes_of(dense.attributes) == [("7", [0.5, -1.0])]
+    with pytest.raises(MessageError, match="got one that the document removes"):
+        decode_json(b'{"attributes": [{"id": 7, "attributes": [1]}], "remove_vertices": [7]}')
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ('[{"id": 1, "attributes": {"x": -1}}]', "-1.0 in row 0, column 'x'"),
+        ('[{"id": 1, "attributes": [1, 1e16]}]', r"1e\+16 in row 0, column 1"),
+        ('[{"id": 1, "attributes": [1]}, {"id": 2, "attributes": [1, 2]}]', "Row 1 has 2 numbers, row 0 has 1"),
+        ('[{"id": 1, "attributes": [1]}, {"id": 2, "attributes": {}}]', "value} in every row"),
+        ('[{"id": 1, "attributes": [1]}, {"id": 1, "attributes": [2]}]', "one row per vertex, got '1 in rows 0 and 1"),
+        ('[{"id": 1, "attributes": [NaN]}]', "numbers that JSON defines, got NaN"),
+        ('[{"id": 1, "attributes": {"": 1}}]', "names of 1 to 1,024 bytes, got an empty one"),
+        ('[{"id": 1, "attributes": []}]', "attributes: expected rows of numbers"),
+    ],
+)
+def test_decode_json_of_bad_attributes_names_row_and_column(given, reason):
+    with pytest.raises(MessageError, match=reason):
+        decode_json(f'{{"attributes": {given}}}'.encode())
+
+
+def test_decode_messages_with_attributes_keeps_those_that_are_last_and_not_removed():
+    lines = [
+        b'{"arrivals": [{"id": "v", "neighbors": ["a"], "attributes": {"x": 1}}]}',
+        b'["a", "b"]',
+        b'{"attributes": [{"id": "v", "attributes": {"y": 2}}, {"id": "w", "attributes": {"x": 1}}]}',
+        b'{"attributes": [{"id": "u", "attributes": {"x": "bad"}}]}',
+        b'{"remove_vertices": ["w"]}',
+    ]
+    decoded = decode_messages([(f"line {number}", line) for number, line in enumerate(lines)])
+    assert [message.where for message in decoded.bad_messages] == ["line 3"]
+    assert [attributes_of(part) for part in decoded.attributes] == [[("v", {"x": 1.0})], [("v", {"y": 2.0})]]
+    batch = decoded.to_batch()
+    assert attributes_of(batch.attributes) == [("v", {"y": 2.0})]
+    assert rows(batch)[-2:] == [("w", "w", REMOVE_VERTEX), ("v", "v", VERTEX)]
+    dense = decode_messages([("", lines[0]), ("", b'{"attributes": [{"id": "v", "attributes": [1]}]}')])
+    with pytest.raises(MessageError, match="sparse rows, as the rows before"):
+        dense.to_batch()
+
+
+def test_decode_arrow_with_attributes_gives_those_of_the_source():
+    sparse = pa.array([[("x", 1.0)], None, [("y", 2.0), ("x", 0.5)]], pa.map_(pa.string(), pa.float64()))
+    batch = decode_arrow(stream(src=["a", "b", "c"], dst=["b", "c", "c"], op=[0, 0, 2], attributes=sparse))
+    assert attributes_of(batch.attributes) == [("a", {"x": 1.0}), ("c", {"y": 2.0, "x": 0.5})]
+    dense = pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_(pa.float32()))
+    batch = decode_arrow(stream(src=[1, 2], dst=[2, 3], attributes=dense))
+    assert attributes_of(batch.attributes) == [(1, [1.0, 2.0]), (2, [3.0, 4.0])]
+    none = decode_arrow(stream(src=[1], dst=[2], attributes=pa.array([None], pa.list_(pa.float32()))))
+    assert none.attributes is None
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        (pa.array(["x", "y"]), "lists of numbers, or maps of texts to numbers, got string"),
+        (pa.array([["x"], ["y"]]), "lists of numbers, or maps"),
+        (pa.array([[1.0], [float("nan")]]), "nan in row 1, column 0"),
+        (pa.array([[1.0], [None]]), "nan in row 1, column 0"),
+        (pa.array([[("x", 1.0), ("x", 2.0)], None], pa.map_(pa.string(), pa.float64())), "every name once"),
+        (pa.array([[("x", 1.0)], [("x", None)]], pa.map_(pa.string(), pa.float64())), "row 1, column 'x'"),
+    ],
+)
+def test_decode_arrow_of_bad_attributes_names_row_and_column(column, reason):
+    with pytest.raises(MessageError, match=reason):
+        decode_arrow(stream(src=["a", "b"], dst=["b", "c"], attributes=column))
+    with pytest.raises(MessageError, match="'a' in rows 0 and 1"):
+        decode_arrow(stream(src=["a", "a"], dst=["b", "c"], attributes=[[1.0], [2.0]]))

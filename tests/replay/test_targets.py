@@ -14,13 +14,15 @@ import numpy as np
 import pytest
 
 from ripplevec import client
+from ripplevec.attributes.input import attach_attributes, attributes_to_json, read_attributes
 from ripplevec.batch import Batch, Op, ids_to_list
 from ripplevec.durability.session import Session
 from ripplevec.errors import InvalidValueError, StateError
 from ripplevec.io.brokers import UnreachableError
-from ripplevec.io.messages import decode_json
+from ripplevec.io.messages import decode_json, decode_messages
+from ripplevec.io.readers.attribute_files import PendingAttributes
 from ripplevec.replay import targets
-from ripplevec.replay.targets import ServiceTarget, encode_messages, open_target
+from ripplevec.replay.targets import AttributedTarget, ServiceTarget, encode_messages, open_target
 
 
 class Recorder(HTTPServer):
@@ -129,3 +131,43 @@ def test_messages_decode_to_the_original_events(op: Any, weight: Any, time: Any)
         assert (np.nan if decoded.time is None else decoded.time[0]) == pytest.approx(expected, nan_ok=True)
         assert (1.0 if decoded.weight is None else decoded.weight[0]) == (1.0 if weight is None else weight[row])
         assert (Op.ADD if decoded.op is None else decoded.op[0]) == (Op.ADD if op is None else op[row])
+
+
+def attributed_batches() -> list[Batch]:
+    return [Batch.of(["a", "b"], ["b", "c"]), Batch.of(["c", "d"], ["d", "a"], time=[1.0, 2.0])]
+
+
+TAGS = {"a": {"x": 1.0}, "d": {"y": 2.0, "x": 1.0}, "alone": {"y": 1.0}}
+
+
+def test_attributed_target_sends_attributes_with_the_first_batch_of_a_vertex(tmp_path: Path) -> None:
+    parameters: dict[str, Any] = {"dim": 8, "attribute_dim": 4, "start_size": 3}
+    target = AttributedTarget(open_target(str(tmp_path), **parameters), PendingAttributes(read_attributes(TAGS)))
+    for batch in attributed_batches():
+        target.send(batch)
+    target.send_rest()
+    target.close()
+    with Session(tmp_path) as session:
+        assert session.sequence == 3
+        assert session.nearest_by_attributes("d", 1)[0][0] in ("a", "alone")
+        assert session.model.diagnostics()["attributed"] == 3
+
+
+def test_encode_messages_of_attributes_are_documents_that_decode_to_the_same_batch() -> None:
+    batch = attach_attributes(attributed_batches()[1], read_attributes(TAGS))
+    messages = list(encode_messages(batch))
+    assert len(messages) == len(batch)  # KafkaTarget keys every message by the source of its row
+    decoded = decode_messages([("", message) for message in messages]).to_batch()
+    assert decoded.attributes is not None
+    assert batch.attributes is not None
+    assert attributes_to_json(decoded.attributes) == attributes_to_json(batch.attributes)
+    assert ids_to_list(decoded.src)[:2] == ids_to_list(batch.src)[:2]
+
+
+def test_service_target_sends_attributes_with_edges(recorder: Recorder) -> None:
+    target = ServiceTarget(recorder.url, {})
+    target.send(attach_attributes(attributed_batches()[0], read_attributes({"a": {"x": 1}})))
+    target.close()
+    ((method, path, body, _),) = recorder.calls
+    assert (method, path, body["attributes"]) == ("POST", "/v1/edges", [{"id": "a", "attributes": {"x": 1.0}}])
+    assert body["edges"] == [["a", "b"], ["b", "c"]]

@@ -87,3 +87,35 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     assert running.edges(*ring).status_code == 200
     yield running
     running.stop()
+
+
+@dataclass
+class Papers:
+    """Papers with words as attributes: six on graphs, six on proteins, in one chain."""
+
+    parameters: dict[str, Any]
+    document: dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def papers() -> Papers:
+    """Parameters of a model with attributes, and arrivals for it."""
+    arrivals = [
+        {
+            "id": f"p{n}",
+            "neighbors": [f"p{n - 1}"] if n else [],
+            "attributes": {["graph", "protein"][n // 6]: 1, "of": 1},
+        }
+        for n in range(12)
+    ]
+    return Papers({"dim": 8, "attribute_dim": 4, "start_size": 4, "threads": 1}, {"arrivals": arrivals})
+
+
+@pytest.fixture(scope="module")
+def attributed(tmp_path_factory: pytest.TempPathFactory, papers: Papers) -> Iterator[Service]:
+    """A service whose vertices have attributes."""
+    state = tmp_path_factory.mktemp("attributed") / "state"
+    running = start_service(Settings(state=state, port=0, parameters=papers.parameters))
+    assert running.http.post("/v1/arrivals", json=papers.document).status_code == 200
+    yield running
+    running.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -19,6 +20,7 @@ from ripplevec.batch import (
     concat_ids,
     id_column,
     ids_to_list,
+    select_rows,
     take_ids,
 )
 from ripplevec.edge_lists import collect_lazy_frame, is_table
@@ -90,6 +92,70 @@ def attach_attributes(batch: Batch, rows: AttributeRows) -> Batch:
     src, dst = concat_ids(batch.src, vertices), concat_ids(batch.dst, vertices)
     op = np.concatenate([op, np.full(count, Op.VERTEX, np.int8)])
     return Batch.from_checked_columns(src, dst, weight, op, time, rows)
+
+
+def detach_attributes(batch: Batch) -> tuple[Batch, AttributeRows | None]:
+    """Return a batch without its attributes, which still creates their vertices, and the attributes."""
+    if batch.attributes is None:
+        return batch, None
+    return Batch.from_checked_columns(batch.src, batch.dst, batch.weight, batch.op, batch.time), batch.attributes
+
+
+def split_attributes(batch: Batch) -> tuple[Batch, AttributeRows | None]:
+    """Return the operations of a batch before its attributes, and the attributes: undo `attach_attributes`."""
+    batch, rows = detach_attributes(batch)
+    if rows is None:
+        return batch, None
+    before = select_rows(batch, slice(0, len(batch) - len(rows.ids)))
+    if before.op is not None and not before.op.any():
+        before = Batch.from_checked_columns(before.src, before.dst, before.weight, None, before.time)
+    return before, rows
+
+
+def merge_attributes(parts: Sequence[AttributeRows]) -> AttributeRows:
+    """Return the rows of several parts, at least one; the last row of a vertex counts.
+
+    Raise `InvalidValueError` if the parts differ in kind or width.
+    """
+    first, *others = parts
+    for part in others:
+        part.check_like(first.kind, first.width, first.labels)
+    if not others:
+        return first
+    last = {vertex: row for part in parts for vertex, row in zip(ids_to_list(part.ids), _plain_rows(part), strict=True)}
+    return read_values(list(last), list(last.values()), first.labels or None)
+
+
+def drop_removed_attributes(batch: Batch, parts: Sequence[tuple[int, AttributeRows]]) -> list[AttributeRows]:
+    """Return attributes without the vertices that a batch removes at or after the row given with each part."""
+    removed: dict[Id, int] = {}
+    if batch.op is not None:
+        rows = np.flatnonzero(batch.op == Op.REMOVE_VERTEX)
+        removed = dict(zip(ids_to_list(take_ids(batch.src, rows)), rows.tolist(), strict=True))
+    kept = []
+    for position, part in parts:
+        remains = np.array([removed.get(vertex, -1) < position for vertex in ids_to_list(part.ids)], np.bool_)
+        kept.append(part if remains.all() else take_attributes(part, np.flatnonzero(remains)))
+    return [part for part in kept if len(part.ids)]
+
+
+def attributes_to_json(rows: AttributeRows) -> list[dict[str, Any]]:
+    """Return attributes as JSON values, `{"id": …, "attributes": …}`. Names become texts."""
+    plain: list[Any] = _plain_rows(rows)
+    if rows.names is None:
+        plain = [row.tolist() for row in plain]
+    else:
+        plain = [{str(name): value for name, value in row.items()} for row in plain]
+    return [{"id": vertex, "attributes": row} for vertex, row in zip(ids_to_list(rows.ids), plain, strict=True)]
+
+
+def _plain_rows(rows: AttributeRows) -> list[Any]:
+    """Return rows as lists of numbers or as mappings of names to values."""
+    if rows.names is None:
+        return list(rows.values)
+    names, bounds = ids_to_list(rows.names), itertools.pairwise(rows.begin.tolist())
+    columns, values = rows.columns.tolist(), rows.values.tolist()
+    return [{names[columns[at]]: values[at] for at in range(first, last)} for first, last in bounds]
 
 
 def take_attributes(rows: AttributeRows, positions: NDArray[np.int64]) -> AttributeRows:

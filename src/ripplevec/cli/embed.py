@@ -26,10 +26,7 @@ def embed(
     save: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory for the model, for `ripplevec nearest` and `load`.")
     ] = None,
-    attributes: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Table of vertex attributes with an id column: .csv, .jsonl or .parquet."),
-    ] = None,
+    attributes: options.Attributes = None,
     src: options.Src = None,
     dst: options.Dst = None,
     weight: options.Weight = None,

@@ -61,6 +61,11 @@ StartEdges = Annotated[
 BatchSize = Annotated[int, _option(STREAM_PANEL, "Number of edges in a batch.", min=1)]
 Changes = Annotated[Path | None, _option(STREAM_PANEL, "File to log changes to: .parquet or .jsonl.", metavar="FILE")]
 
+Attributes = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Table of vertex attributes with an id column: .csv, .jsonl or .parquet."),
+]
+
 EMBEDDER_OPTIONS: dict[str, Any] = {  # the options of a model, in the order of `--help`
     "dim": Annotated[int | None, _parameter("dim")],
     "rule": Annotated[str | None, _parameter("rule")],
@@ -73,11 +78,12 @@ EMBEDDER_OPTIONS: dict[str, Any] = {  # the options of a model, in the order of 
     "max_reads": Annotated[int | None, _parameter("max_reads")],
     "half_life": Annotated[float | None, _parameter("half_life")],
     "expire_after": Annotated[float | None, _parameter("expire_after")],
+    "attribute_dim": Annotated[int | None, _parameter("attribute_dim")],
     "set": Annotated[
         list[str] | None, _option(MODEL_PANEL, "Any other parameter of Embedder.", "--set", metavar="NAME=VALUE")
     ],
 }
-REPLAY_OPTIONS = {name: EMBEDDER_OPTIONS[name] for name in ("dim", "rule", "seed", "set")}
+REPLAY_OPTIONS = {name: EMBEDDER_OPTIONS[name] for name in ("dim", "rule", "seed", "attribute_dim", "set")}
 
 Json = Annotated[bool, typer.Option("--json", help="Print a summary as JSON on standard output.")]
 

@@ -45,6 +45,7 @@ def replay(
     format: options.Format = None,
     ids: options.Ids = "auto",
     on_error: options.OnError = "stop",
+    attributes: options.Attributes = None,
     model: dict[str, Any],
     json: options.Json = False,
 ) -> None:
@@ -62,9 +63,11 @@ def replay(
     columns = options.drop_unset(src=src, dst=dst, weight=weight, time=time, header=header)
     read = columns | options.drop_unset(format=format, ids=ids, on_error=on_error)
 
+    from ripplevec.io.readers.attribute_files import PendingAttributes, read_attribute_file
     from ripplevec.replay.replay import replay_builtin, replay_file
-    from ripplevec.replay.targets import open_target
+    from ripplevec.replay.targets import AttributedTarget, open_target
 
+    pending = None if attributes is None else PendingAttributes(read_attribute_file(attributes))
     if file is None:
         source = replay_builtin(vertices, graph_seed)
     else:
@@ -74,7 +77,10 @@ def replay(
         closing(open_target(to, labels=source.labels, **parameters)) as target,
         show_progress() as bars,
     ):
-        report = _play_stream(source.with_schedule(rate, speed, batch_size, at_once, limit), target, bars)
+        receiver = target if pending is None else AttributedTarget(target, pending)
+        report = _play_stream(source.with_schedule(rate, speed, batch_size, at_once, limit), receiver, bars)
+        if isinstance(receiver, AttributedTarget) and limit is None and not report.interrupted:
+            receiver.send_rest()
     if json:
         print_json({**report.summary(), "to": to, "asked_rate": rate, "asked_speed": speed})
     else:

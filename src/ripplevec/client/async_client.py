@@ -10,6 +10,7 @@ import httpx
 from httpx_sse import aconnect_sse
 from tenacity import AsyncRetrying
 
+from ripplevec.attributes.input import AttributesLike
 from ripplevec.batch import NO_NEIGHBORS, EdgeListLike, Id, IdsLike, resolve_neighbors
 from ripplevec.client import protocol
 from ripplevec.client.protocol import BatchChanges, Call, Newcomers, T, Vector, Weights
@@ -62,6 +63,7 @@ class AsyncClient:
         time: TimeLike | None = None,
         *,
         key: str | None = None,
+        attributes: Any = None,
         neighbours: IdsLike | None = None,
     ) -> Vector:
         """Add a vertex with its edges and return its vector.
@@ -78,6 +80,8 @@ class AsyncClient:
             Time of the arrival; by default the latest time of any event.
         key : str, optional
             Idempotency key: a batch with a key that was applied before is not applied again. Unique by default.
+        attributes : {name: value} or vector of numbers, optional
+            Attributes of the vertex, which replace earlier ones. Names are sent as texts.
         neighbours : sequence of int or str, optional
             British spelling of `neighbors`.
 
@@ -92,7 +96,7 @@ class AsyncClient:
             If the service refuses the request.
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
-        await self._send(protocol.add_vertex(vertex, neighbors, weights, key, time))
+        await self._send(protocol.add_vertex(vertex, neighbors, weights, key, time, attributes))
         return await self.vector(vertex)
 
     async def add_edges(self, edges: EdgeListLike, *, key: str | None = None) -> dict[str, Any]:
@@ -112,13 +116,37 @@ class AsyncClient:
         """
         return await self._send(protocol.add_edges(edges, key))
 
-    async def partial_fit(self, edges: EdgeListLike, *, key: str | None = None) -> dict[str, Any]:
-        """Apply a batch. The same as `add_edges`, under the name that a model has for it.
+    async def partial_fit(
+        self, edges: EdgeListLike, *, key: str | None = None, attributes: AttributesLike = None
+    ) -> dict[str, Any]:
+        """Add edges and set attributes of vertices, as one batch.
 
         Parameters
         ----------
         edges : edge list
-            Edges in any form that `Embedder.partial_fit` accepts, or a `Batch`, which can also remove.
+            Edges in any form that `Embedder.partial_fit` accepts.
+        key : str, optional
+            Idempotency key; unique by default.
+        attributes : mapping, pair or table, optional
+            Attributes of vertices, in any form that `Embedder.fit` accepts. Unknown vertices are added. Names are sent
+            as texts.
+
+        Returns
+        -------
+        dict
+            Sequence number of the batch and its counts.
+        """
+        return await self._send(protocol.add_edges(edges, key, attributes))
+
+    async def set_attributes(self, ids: IdsLike, attributes: Any, *, key: str | None = None) -> dict[str, Any]:
+        """Set the attributes of vertices, and replace those that they had.
+
+        Parameters
+        ----------
+        ids : sequence of int or str
+            Known vertices.
+        attributes : array, sparse matrix or list of {name: value}
+            One row per vertex. An empty row removes the attributes of a vertex. Names are sent as texts.
         key : str, optional
             Idempotency key; unique by default.
 
@@ -126,8 +154,13 @@ class AsyncClient:
         -------
         dict
             Sequence number of the batch and its counts.
+
+        Raises
+        ------
+        NotFoundError
+            If a vertex does not exist; then nothing is changed.
         """
-        return await self.add_edges(edges, key=key)
+        return await self._send(protocol.set_attributes(ids, attributes, key))
 
     async def remove_edges(self, edges: Iterable[Sequence[Id]], *, key: str | None = None) -> dict[str, Any]:
         """Remove edges as one batch.
@@ -316,10 +349,37 @@ class AsyncClient:
         """
         return await self._send(protocol.nearest(vertex, k))
 
+    async def nearest_by_attributes(self, attributes: Any, k: int = 10) -> list[tuple[Id, float]]:
+        """Return the vertices with the most similar attributes, whatever their edges, best first.
+
+        Parameters
+        ----------
+        attributes : {name: value}, vector of numbers, int or str
+            Attributes, or a vertex, which is left out of the result.
+        k : int, default 10
+            Number of vertices.
+
+        Returns
+        -------
+        list of (id, cosine)
+            At most `k` pairs.
+
+        Raises
+        ------
+        NotFoundError
+            If the vertex is unknown.
+        """
+        return await self._send(protocol.nearest_by_attributes(attributes, k))
+
     async def preview(
-        self, neighbors: IdsLike = NO_NEIGHBORS, weights: Weights = None, *, neighbours: IdsLike | None = None
+        self,
+        neighbors: IdsLike = NO_NEIGHBORS,
+        weights: Weights = None,
+        *,
+        attributes: Any = None,
+        neighbours: IdsLike | None = None,
     ) -> Vector:
-        """Return the vector that a new vertex with these neighbors would receive. Nothing changes.
+        """Return the vector that a new vertex with these neighbors and attributes would receive. Nothing changes.
 
         Parameters
         ----------
@@ -327,6 +387,8 @@ class AsyncClient:
             Known vertices.
         weights : sequence of float, optional
             One positive weight per neighbor; 1 by default.
+        attributes : {name: value} or vector of numbers, optional
+            Attributes of the vertex.
         neighbours : sequence of int or str, optional
             British spelling of `neighbors`.
 
@@ -336,7 +398,7 @@ class AsyncClient:
             The vector.
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
-        return await self._send(protocol.preview(neighbors, weights))
+        return await self._send(protocol.preview(neighbors, weights, attributes))
 
     async def score(self, pairs: EdgeListLike, *, newcomers: Newcomers | None = None) -> Vector:
         """Return how expected each candidate edge is: the cosine of its two vectors.

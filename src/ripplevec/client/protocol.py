@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
 
@@ -15,6 +15,14 @@ import numpy as np
 from httpx_sse import ServerSentEvent
 from numpy.typing import NDArray
 
+from ripplevec.attributes.input import (
+    AttributesLike,
+    attributes_to_json,
+    read_attributes,
+    read_one,
+    read_values,
+    split_attributes,
+)
 from ripplevec.batch import Batch, EdgeListLike, Id, IdsLike, id_column, ids_to_list, time_column, times_to_json
 from ripplevec.errors import InvalidValueError, RipplevecError, UnknownVertexError
 from ripplevec.times import TimeLike
@@ -142,7 +150,12 @@ class BatchChanges:
 
 
 def add_vertex(
-    vertex: Id, neighbors: IdsLike, weights: Weights, key: str | None, time: TimeLike | None = None
+    vertex: Id,
+    neighbors: IdsLike,
+    weights: Weights,
+    key: str | None,
+    time: TimeLike | None = None,
+    attributes: Any = None,
 ) -> Call[Receipt]:
     """Return the request that adds a vertex with its edges."""
     arrival: dict[str, Any] = {"id": vertex, "neighbors": _list_ids(neighbors, "neighbors")}
@@ -150,7 +163,20 @@ def add_vertex(
         arrival["weights"] = list(weights)
     if time is not None:
         (arrival["time"],) = times_to_json(time_column([time], 1))
+    if attributes is not None:
+        arrival["attributes"] = _one_to_json(vertex, attributes)
     return Call("POST", "/v1/arrivals", {"key": key or new_key(), "arrivals": [arrival]})
+
+
+def set_attributes(ids: IdsLike, attributes: Any, key: str | None) -> Call[Receipt]:
+    """Return the request that sets the attributes of vertices."""
+    rows = attributes_to_json(read_values(ids, attributes))
+    return Call("PUT", "/v1/attributes", {"key": key or new_key(), "attributes": rows})
+
+
+def _one_to_json(vertex: Id, attributes: Any) -> Any:
+    """Return the attributes of one vertex for JSON."""
+    return attributes_to_json(read_one(vertex, attributes))[0]["attributes"]
 
 
 def _list_ids(values: IdsLike, name: str = "ids") -> list[Id]:
@@ -163,9 +189,9 @@ def _list_newcomers(newcomers: Newcomers | None) -> list[tuple[Id, list[Id]]]:
     return [(vertex, _list_ids(neighbors, "newcomers")) for vertex, neighbors in (newcomers or {}).items()]
 
 
-def add_edges(edges: EdgeListLike, key: str | None) -> Call[Receipt]:
-    """Return the request that adds edges, given in any form that `Embedder.fit` accepts."""
-    batch = Batch.from_any(edges)
+def add_edges(edges: EdgeListLike, key: str | None, attributes: AttributesLike = None) -> Call[Receipt]:
+    """Return the request that adds edges, given in any form that `Embedder.fit` accepts, and sets attributes."""
+    batch, own_attributes = split_attributes(Batch.from_any(edges))
     if batch.op is not None:
         raise InvalidValueError.of(
             "edges", "edges to add (remove with remove_edges or remove_vertex)", "a batch with operations"
@@ -175,7 +201,11 @@ def add_edges(edges: EdgeListLike, key: str | None) -> Call[Receipt]:
         columns.append([1.0] * len(batch) if batch.weight is None else batch.weight.tolist())
     if batch.time is not None:
         columns.append(times_to_json(batch.time))
-    return Call("POST", "/v1/edges", {"key": key or new_key(), "edges": list(zip(*columns, strict=True))})
+    body: dict[str, Any] = {"key": key or new_key(), "edges": list(zip(*columns, strict=True))}
+    rows = own_attributes if attributes is None else read_attributes(attributes)
+    if rows is not None:
+        body["attributes"] = attributes_to_json(rows)
+    return Call("POST", "/v1/edges", body)
 
 
 def remove_edges(edges: Iterable[Sequence[Id]], key: str | None) -> Call[Receipt]:
@@ -207,9 +237,23 @@ def vertex(vertex_id: Id) -> Call[dict[str, Any]]:
     return Call("GET", vertex_path(vertex_id), query={"kind": "text" if isinstance(vertex_id, str) else "integer"})
 
 
-def preview(neighbors: IdsLike, weights: Weights) -> Call[Vector]:
-    """Return the request for the vector that a new vertex with these neighbors would receive."""
-    body = {"neighbors": _list_ids(neighbors, "neighbors"), "weights": None if weights is None else [*weights]}
+def nearest_by_attributes(attributes: Any, k: int) -> Call[list[tuple[Id, float]]]:
+    """Return the request for the vertices with the attributes that are nearest to given ones or those of a vertex."""
+    if isinstance(attributes, int | str):
+        call = nearest(attributes, k)
+        return replace(call, query={**call.query, "by": "attributes"})
+    body = {"attributes": _one_to_json("query", attributes), "k": k}
+    return Call("POST", "/v1/nearest", body, parse=parse_nearest)
+
+
+def preview(neighbors: IdsLike, weights: Weights, attributes: Any = None) -> Call[Vector]:
+    """Return the request for the vector that a new vertex with these neighbors and attributes would receive."""
+    body: dict[str, Any] = {
+        "neighbors": _list_ids(neighbors, "neighbors"),
+        "weights": None if weights is None else [*weights],
+    }
+    if attributes is not None:
+        body["attributes"] = _one_to_json("newcomer", attributes)
     return Call("POST", "/v1/preview", body, parse=parse_vector)
 
 

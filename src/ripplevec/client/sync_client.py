@@ -11,6 +11,7 @@ import httpx
 from httpx_sse import connect_sse
 from tenacity import Retrying
 
+from ripplevec.attributes.input import AttributesLike
 from ripplevec.batch import NO_NEIGHBORS, EdgeListLike, Id, IdsLike, resolve_neighbors
 from ripplevec.client import protocol
 from ripplevec.client.protocol import BatchChanges, Call, Newcomers, T, Vector, Weights
@@ -63,6 +64,7 @@ class Client:
         time: TimeLike | None = None,
         *,
         key: str | None = None,
+        attributes: Any = None,
         neighbours: IdsLike | None = None,
     ) -> Vector:
         """Add a vertex with its edges and return its vector.
@@ -79,6 +81,8 @@ class Client:
             Time of the arrival; by default the latest time of any event.
         key : str, optional
             Idempotency key: a batch with a key that was applied before is not applied again. Unique by default.
+        attributes : {name: value} or vector of numbers, optional
+            Attributes of the vertex, which replace earlier ones. Names are sent as texts.
         neighbours : sequence of int or str, optional
             British spelling of `neighbors`.
 
@@ -93,7 +97,7 @@ class Client:
             If the service refuses the request.
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
-        self._send(protocol.add_vertex(vertex, neighbors, weights, key, time))
+        self._send(protocol.add_vertex(vertex, neighbors, weights, key, time, attributes))
         return self.vector(vertex)
 
     def add_edges(self, edges: EdgeListLike, *, key: str | None = None) -> dict[str, Any]:
@@ -113,13 +117,37 @@ class Client:
         """
         return self._send(protocol.add_edges(edges, key))
 
-    def partial_fit(self, edges: EdgeListLike, *, key: str | None = None) -> dict[str, Any]:
-        """Apply a batch. The same as `add_edges`, under the name that a model has for it.
+    def partial_fit(
+        self, edges: EdgeListLike, *, key: str | None = None, attributes: AttributesLike = None
+    ) -> dict[str, Any]:
+        """Add edges and set attributes of vertices, as one batch.
 
         Parameters
         ----------
         edges : edge list
-            Edges in any form that `Embedder.partial_fit` accepts, or a `Batch`, which can also remove.
+            Edges in any form that `Embedder.partial_fit` accepts.
+        key : str, optional
+            Idempotency key; unique by default.
+        attributes : mapping, pair or table, optional
+            Attributes of vertices, in any form that `Embedder.fit` accepts. Unknown vertices are added. Names are sent
+            as texts.
+
+        Returns
+        -------
+        dict
+            Sequence number of the batch and its counts.
+        """
+        return self._send(protocol.add_edges(edges, key, attributes))
+
+    def set_attributes(self, ids: IdsLike, attributes: Any, *, key: str | None = None) -> dict[str, Any]:
+        """Set the attributes of vertices, and replace those that they had.
+
+        Parameters
+        ----------
+        ids : sequence of int or str
+            Known vertices.
+        attributes : array, sparse matrix or list of {name: value}
+            One row per vertex. An empty row removes the attributes of a vertex. Names are sent as texts.
         key : str, optional
             Idempotency key; unique by default.
 
@@ -127,8 +155,13 @@ class Client:
         -------
         dict
             Sequence number of the batch and its counts.
+
+        Raises
+        ------
+        NotFoundError
+            If a vertex does not exist; then nothing is changed.
         """
-        return self.add_edges(edges, key=key)
+        return self._send(protocol.set_attributes(ids, attributes, key))
 
     def remove_edges(self, edges: Iterable[Sequence[Id]], *, key: str | None = None) -> dict[str, Any]:
         """Remove edges as one batch.
@@ -317,10 +350,37 @@ class Client:
         """
         return self._send(protocol.nearest(vertex, k))
 
+    def nearest_by_attributes(self, attributes: Any, k: int = 10) -> list[tuple[Id, float]]:
+        """Return the vertices with the most similar attributes, whatever their edges, best first.
+
+        Parameters
+        ----------
+        attributes : {name: value}, vector of numbers, int or str
+            Attributes, or a vertex, which is left out of the result.
+        k : int, default 10
+            Number of vertices.
+
+        Returns
+        -------
+        list of (id, cosine)
+            At most `k` pairs.
+
+        Raises
+        ------
+        NotFoundError
+            If the vertex is unknown.
+        """
+        return self._send(protocol.nearest_by_attributes(attributes, k))
+
     def preview(
-        self, neighbors: IdsLike = NO_NEIGHBORS, weights: Weights = None, *, neighbours: IdsLike | None = None
+        self,
+        neighbors: IdsLike = NO_NEIGHBORS,
+        weights: Weights = None,
+        *,
+        attributes: Any = None,
+        neighbours: IdsLike | None = None,
     ) -> Vector:
-        """Return the vector that a new vertex with these neighbors would receive. Nothing changes.
+        """Return the vector that a new vertex with these neighbors and attributes would receive. Nothing changes.
 
         Parameters
         ----------
@@ -328,6 +388,8 @@ class Client:
             Known vertices.
         weights : sequence of float, optional
             One positive weight per neighbor; 1 by default.
+        attributes : {name: value} or vector of numbers, optional
+            Attributes of the vertex.
         neighbours : sequence of int or str, optional
             British spelling of `neighbors`.
 
@@ -337,7 +399,7 @@ class Client:
             The vector.
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
-        return self._send(protocol.preview(neighbors, weights))
+        return self._send(protocol.preview(neighbors, weights, attributes))
 
     def score(self, pairs: EdgeListLike, *, newcomers: Newcomers | None = None) -> Vector:
         """Return how expected each candidate edge is: the cosine of its two vectors.

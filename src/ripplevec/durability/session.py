@@ -20,7 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from ripplevec.batch import Batch, EdgeListLike, Op, ids_to_list, take_ids
+from ripplevec.attributes.input import attach_attributes, detach_attributes, merge_attributes
+from ripplevec.batch import AttributeRows, Batch, EdgeListLike, Op, ids_to_list, take_ids
 from ripplevec.changes import Changes
 from ripplevec.durability.change_publisher import ChangePublisher, Listener
 from ripplevec.durability.directory_lock import DirectoryLock
@@ -485,7 +486,7 @@ class Session(SessionVerbs):
         if not isinstance(entry.batch, Batch):
             entry = replace(entry, batch=self._to_batch(entry.batch))
         try:
-            self._check_attributes(group, entry.batch)
+            self._check_attributes(group, entry.batch.attributes)
             if (admission := self._admission(group, entry.batch)) is not None:
                 admission.admit(entry.batch)
         except LostStateError:
@@ -503,11 +504,14 @@ class Session(SessionVerbs):
         group = CommitGroup(self._journal.last + 1)
         for read in reads:
             batch, rejected = self._to_batch(read.batch), dict[int, RipplevecError]()
-            self._check_attributes(group, batch)
+            batch, own_attributes = detach_attributes(batch)
             if (admission := self._admission(group, batch)) is not None:
                 batch, rejected = admission.admit_valid_rows(batch)
+            attributes = [*read.attributes, *([] if own_attributes is None else [own_attributes])]
+            batch, rejected_attributes = self._attach_valid_attributes(group, batch, attributes)
             rejected_rows = (_make_bad_message(read, row, error) for row, error in rejected.items())
-            for message in [*read.bad_messages, *rejected_rows]:
+            bad_attributes = (_describe_bad_attributes(read, rows, error) for rows, error in rejected_attributes)
+            for message in [*read.bad_messages, *rejected_rows, *bad_attributes]:
                 if dead_letters is None:
                     return group, StateError(
                         f"{source}: bad message at {message.where}: {message.reason}. Pass `dead_letters` to skip such "
@@ -517,14 +521,29 @@ class Session(SessionVerbs):
             group.append(JournalEntry(batch, None, source, read.position))
         return group, None
 
-    def _check_attributes(self, group: CommitGroup, batch: Batch) -> None:
+    def _check_attributes(self, group: CommitGroup, attributes: AttributeRows | None) -> None:
         """Raise if attributes do not fit those of the model, or those that the group will set before."""
-        if batch.attributes is None:
+        if attributes is None:
             return
-        self.model.engine.check_attributes(batch.attributes)
+        self.model.engine.check_attributes(attributes)
         for entry in group.entries:
             if (earlier := entry.batch.attributes) is not None:
-                batch.attributes.check_like(earlier.kind, earlier.width, earlier.labels)
+                attributes.check_like(earlier.kind, earlier.width, earlier.labels)
+
+    def _attach_valid_attributes(
+        self, group: CommitGroup, batch: Batch, attributes: Sequence[AttributeRows]
+    ) -> tuple[Batch, list[tuple[AttributeRows, RipplevecError]]]:
+        """Return a batch with the attributes that fit the model, and the others with their errors."""
+        accepted, rejected = list[AttributeRows](), list[tuple[AttributeRows, RipplevecError]]()
+        for rows in attributes:
+            try:
+                self._check_attributes(group, rows)
+                if accepted:
+                    rows.check_like(accepted[0].kind, accepted[0].width, accepted[0].labels)
+                accepted.append(rows)
+            except InvalidValueError as error:
+                rejected.append((rows, error))
+        return attach_attributes(batch, merge_attributes(accepted)) if accepted else batch, rejected
 
     def _to_batch(self, edges: EdgeListLike) -> Batch:
         return Batch.from_any(edges, directed=self.model.directed)
@@ -665,3 +684,9 @@ def _make_bad_message(read: ReadResult, row: int, error: RipplevecError) -> BadM
     op = Op(0 if batch.op is None else int(batch.op[row])).name.lower()
     message = json.dumps({"src": src, "dst": dst, "op": op})
     return BadMessage(message, f"row {row} of the read that ends at {json.dumps(read.position)}", str(error))
+
+
+def _describe_bad_attributes(read: ReadResult, rows: AttributeRows, error: RipplevecError) -> BadMessage:
+    """Describe attributes that do not fit the model as a bad message, whose text is the ids of their vertices."""
+    message = json.dumps({"attributes": ids_to_list(rows.ids)})
+    return BadMessage(message, f"attributes of the read that ends at {json.dumps(read.position)}", str(error))

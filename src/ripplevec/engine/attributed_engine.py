@@ -35,11 +35,10 @@ PREFIX = "attributes_"
 class AttributedEngine(Engine):
     """State of a model with attributes."""
 
-    has_attributes = True
-
     def __init__(self, *arguments: Any, columns: int, weight: float, seed: int, keep: bool, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.attribute_weight = weight
+        self.attribute_dim = columns
         self.attributes = AttributeStore(self.graph, columns, seed, keep=keep)
 
     # ------------------------------------------------------------------ updates
@@ -198,14 +197,17 @@ class AttributedEngine(Engine):
         return found[0][kept], cosines[0][kept]
 
     def nearest_by_attributes(
-        self, attributes: AttributeRows, count: int, among: RowArray | None = None
+        self, like: int | AttributeRows, count: int, among: RowArray | None = None
     ) -> tuple[RowArray, NDArray[np.float32]]:
-        """Return the rows whose attribute parts have the highest cosine with that of given attributes."""
+        """Return the rows whose attribute parts have the highest cosine with that of a row or of given attributes."""
         store = self.attributes
-        part = store.preview(np.empty(0, np.int64), np.empty(0, np.float32), attributes).astype(np.float64)
         rows = np.arange(self.graph.row_count) if among is None else among
-        scaling = ViewScaling(np.array([0, store.columns]), np.ones(1), np.ones(1))
         alive = store.status[rows] == OWN
+        if isinstance(like, int):
+            part, alive = store.parts[like].astype(np.float64), alive & (rows != like)
+        else:
+            part = store.preview(np.empty(0, np.int64), np.empty(0, np.float32), like).astype(np.float64)
+        scaling = ViewScaling(np.array([0, store.columns]), np.ones(1), np.ones(1))
         found, cosines = exact.nearest(
             store.parts[rows], alive, part[None], scaling, min(count, max(rows.size, 1)), threads=self.graph.threads
         )

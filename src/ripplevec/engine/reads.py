@@ -54,7 +54,7 @@ class EngineReads(EngineCounters):
     aging: EdgeAging | None = None
     correction: GradualCorrection | None = None
     lost: LostStateError | None = None  # the loss of a part of the state; see `ClusterEngine`
-    has_attributes = False  # whether vectors have an attribute part; see `AttributedEngine`
+    attribute_dim = 0  # dimensions of the attribute part of vectors; see `AttributedEngine`
 
     def open_admission(self, admitted: Sequence[Batch] = ()) -> BatchAdmission:
         """Open the check of the next batches, after batches that only add edges and are not applied yet."""

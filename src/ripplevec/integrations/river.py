@@ -16,14 +16,15 @@ try:
 except ImportError as error:
     raise MissingExtraError("ripplevec.integrations.river", "river") from error
 
-ARRIVAL_KEYS = ("vertex", "neighbors", "weights", "time")
+ARRIVAL_KEYS = ("vertex", "neighbors", "weights", "time", "attributes")
 
 
 class StreamEmbedder(Transformer):  # type: ignore[misc]
     """Transformer from a stream of arrivals to the vectors of their vertices, for River pipelines.
 
-    An arrival is a dictionary `{"vertex": …, "neighbors": […]}`, optionally with `"weights"` and `"time"`. The key
-    `"neighbours"` is accepted for `"neighbors"`. Any other key is an error, because a misspelled key would lose edges.
+    An arrival is a dictionary `{"vertex": …, "neighbors": […]}`, optionally with `"weights"`, `"time"` and
+    `"attributes"`, which need the parameter `attribute_dim`. The key `"neighbours"` is accepted for `"neighbors"`. Any
+    other key is an error, because a misspelled key would lose edges.
     If arrivals have other features, select the keys of the arrival first and add the features with `+`, as in
     `(compose.Select("vertex", "neighbors") | StreamEmbedder()) + compose.Select("age")`.
 
@@ -65,7 +66,8 @@ class StreamEmbedder(Transformer):  # type: ignore[misc]
         """
         arrival = _check_arrival(x)
         vertex, neighbors = arrival["vertex"], arrival.get("neighbors", ())
-        self.model.add_vertex(vertex, neighbors, arrival.get("weights"), arrival.get("time"))
+        attributes = arrival.get("attributes")
+        self.model.add_vertex(vertex, neighbors, arrival.get("weights"), arrival.get("time"), attributes=attributes)
 
     def transform_one(self, x: dict[Any, Any]) -> dict[Any, Any]:
         """Return the vector of the vertex, or the one it would get if it arrived now; the model does not change.
@@ -91,12 +93,13 @@ class StreamEmbedder(Transformer):  # type: ignore[misc]
         return dict(enumerate(vector.tolist()))
 
     def _preview_new_vertex(self, arrival: dict[Any, Any]) -> NDArray[np.float32]:
-        """Return the vector of a new vertex, from those of its neighbors that the model contains."""
+        """Return the vector of a new vertex, from its attributes and from those neighbors that the model contains."""
         neighbors: Sequence[Any] = arrival.get("neighbors", ())
         weights = arrival.get("weights")
         positions = [position for position, name in enumerate(neighbors) if name in self.model]
         known_weights = None if weights is None else [weights[position] for position in positions]
-        return self.model.preview([neighbors[position] for position in positions], known_weights)
+        known = [neighbors[position] for position in positions]
+        return self.model.preview(known, known_weights, attributes=arrival.get("attributes"))
 
     def _unit_test_skips(self) -> set[str]:
         """Return the checks that cannot pass: every arrival needs a vertex, and a growing graph needs memory."""

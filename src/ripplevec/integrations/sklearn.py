@@ -28,6 +28,8 @@ class VertexVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         By default the model is used as it is, and clones share it: the folds of a cross-validation differ in labels,
         not in the graph, and a growing model is seen in its current state. With `edges`, `fit` embeds them with the
         parameters of the model, which can then be searched as `model__dim` and so on.
+    attributes : mapping, pair or table, optional
+        Attributes of vertices for `fit`, in any form that `Embedder.fit` accepts. Needs `edges`.
 
     Examples
     --------
@@ -40,13 +42,17 @@ class VertexVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     (2,)
     """
 
-    def __init__(self, model: Embedder, edges: Any = None) -> None:
+    def __init__(self, model: Embedder, edges: Any = None, attributes: Any = None) -> None:
         self.model = model
         self.edges = edges
+        self.attributes = attributes
 
     def fit(self, X: Any = None, y: Any = None) -> VertexVectors:
-        """Embed `edges` if given; `X` and `y` are ignored."""
-        self.model_ = self.model if self.edges is None else clone(self.model).fit(self.edges)
+        """Embed `edges`, with `attributes`, if given; `X` and `y` are ignored."""
+        if self.edges is None and self.attributes is not None:
+            raise InvalidValueError.of("attributes", "none for a fitted model", "attributes without edges")
+        fit_edges = self.edges is not None
+        self.model_ = clone(self.model).fit(self.edges, attributes=self.attributes) if fit_edges else self.model
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -80,7 +86,7 @@ class VertexVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         **params
-            `model`, `edges`, or a parameter of the model with the prefix `model__`.
+            `model`, `edges`, `attributes`, or a parameter of the model with the prefix `model__`.
 
         Returns
         -------
@@ -108,7 +114,8 @@ class VertexVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self.edges is None or hasattr(self, "model_")
 
     def __sklearn_clone__(self) -> VertexVectors:
-        return VertexVectors(self.model if self.edges is None else clone(self.model), self.edges)
+        model = self.model if self.edges is None else clone(self.model)
+        return VertexVectors(model, self.edges, self.attributes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,10 +1,11 @@
-"""JSON messages, declared as msgspec structs: documents, arrivals and edges.
+"""JSON messages, declared as msgspec structs: documents, arrivals, edges and attributes.
 
 Decoding, the expected values in error messages and the OpenAPI description of request bodies all follow from the
 declarations.
 
-A document has any of `arrivals`, `edges`, `remove_edges`, `remove_vertices`, applied in this order, and optionally a
-`key` (its idempotency key). An unknown name in an object is an error, because ignoring it could lose events silently.
+A document has any of `arrivals`, `edges`, `attributes`, `remove_edges`, `remove_vertices`, applied in this order, and
+optionally a `key` (its idempotency key). An unknown name in an object is an error, because ignoring it could lose
+events silently.
 """
 
 from __future__ import annotations
@@ -54,6 +55,10 @@ _Key = Annotated[
     Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MAX_KEY_LENGTH})] | None,
     Meta(description=f"text of 1 to {MAX_KEY_LENGTH} characters: a batch is applied once per key"),
 ]
+_EXPECTED_ATTRIBUTES = 'an object {"name": value} or a list of numbers'
+_Attributes = Annotated[
+    dict[str, float] | list[float] | None, Meta(description=f"{_EXPECTED_ATTRIBUTES}, or null for none")
+]
 _ARRIVAL_FORM = '{"id": …, "neighbors": […], "weights": […]}'
 
 
@@ -73,6 +78,7 @@ class Arrival(Struct, forbid_unknown_fields=True, gc=False):
     neighbors: Annotated[list[_VertexId] | UnsetType, Meta(description="a list of ids that are int or str")] = UNSET
     weights: Annotated[list[_Weight] | None, Meta(description="a list of weights, one per neighbor, or null")] = None
     time: _Time = None
+    attributes: _Attributes = None
     neighbours: Annotated[list[_VertexId] | UnsetType, Meta(description="a list of ids that are int or str")] = UNSET
 
     def __post_init__(self) -> None:
@@ -85,6 +91,13 @@ class Arrival(Struct, forbid_unknown_fields=True, gc=False):
             raise ValueError(f"expected {count:,} weights, one per neighbor, got {len(self.weights):,}")
 
 
+class VertexAttributes(Struct, forbid_unknown_fields=True, gc=False):
+    """The attributes of a vertex, which replace earlier ones; an empty object removes them."""
+
+    id: _VertexId
+    attributes: Annotated[dict[str, float] | list[float], Meta(description=_EXPECTED_ATTRIBUTES)]
+
+
 class Document(Struct, forbid_unknown_fields=True):
     """One batch: its parts are applied in this order, all together or not at all."""
 
@@ -92,6 +105,9 @@ class Document(Struct, forbid_unknown_fields=True):
     arrivals: Annotated[list[Arrival] | UnsetType, Meta(description=f"a list of {_ARRIVAL_FORM}")] = UNSET
     edges: Annotated[
         list[Edge | dict[str, Any]] | UnsetType, Meta(description="a list of edges [src, dst, weight, time]")
+    ] = UNSET
+    attributes: Annotated[
+        list[VertexAttributes] | UnsetType, Meta(description='a list of {"id": …, "attributes": …}')
     ] = UNSET
     remove_edges: Annotated[
         list[tuple[_VertexId, _VertexId]] | UnsetType, Meta(description="a list of pairs [src, dst]")
@@ -129,7 +145,7 @@ def _resolve_references(schema: Any, definitions: Mapping[str, Any]) -> Any:
 _LEFT_OUT = ("title", "default", "properties")
 _EXPECTED: dict[str, str] = {
     name: hint.__metadata__[0].description
-    for declared in (Document, Arrival, Edge)
+    for declared in (VertexAttributes, Arrival, Edge, Document)
     for name, hint in get_type_hints(declared, include_extras=True).items()
 }
 _ERROR_PATH = re.compile(r" - at `\$(.*)`$")
@@ -153,12 +169,15 @@ def _explain(value: Any, error: msgspec.ValidationError, extractor: EdgeFieldExt
     rows = [int(step) for step in steps if step.isdigit()]
     for step in steps:
         value = value[int(step) if step.isdigit() else step]
+    if name == "attributes" and len(names) == 2:
+        return _explain_attributes(value, rows)
     if name == "edges" and len(rows) == 1:
         return MessageError(f"expected {extractor.not_an_edge_error()}, got {shorten(value)}")
     if name == "edges" and len(rows) == 2:
         name = EDGE_LIST_FIELDS[rows[1]]
     if unknown := re.match(r"Object contains unknown field `(.*?)`", str(error)):
-        declared, name = (Arrival, "arrivals") if names else (Document, "document")
+        declared = {"arrivals": Arrival, "attributes": VertexAttributes}[names[0]] if names else Document
+        name = names[0] if names else "document"
         keys = ", ".join(key for key in declared.__struct_fields__ if key != "neighbours")
         return MessageError(
             f"{name}: expected only the keys {keys}, got {shorten(unknown[1])}. Remove the key or correct its spelling."
@@ -167,3 +186,19 @@ def _explain(value: Any, error: msgspec.ValidationError, extractor: EdgeFieldExt
     if isinstance(error.__cause__, ValueError):
         return MessageError(f"{name}: {error.__cause__}{row}")
     return MessageError(f"{name}: expected {_EXPECTED[name]}, got {shorten(value)}{row}")
+
+
+def _explain_attributes(value: Any, rows: list[int]) -> MessageError:
+    """Describe attributes of a vertex that do not fit: the bad value with its row and column, if it is a value."""
+    column: Any = rows[1] if len(rows) == 2 else None
+    if isinstance(value, dict):
+        column = next((name for name, number in value.items() if not _is_number(number)), None)
+        value = value if column is None else value[column]
+    if column is None:
+        return MessageError(f"attributes: expected {_EXPECTED_ATTRIBUTES}, got {shorten(value)} in row {rows[0]}")
+    return MessageError(f"attributes: expected numbers, got {shorten(value)} in row {rows[0]}, column {column!r}")
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a JSON value is a number that a float can hold."""
+    return type(value) is float or (type(value) is int and value.bit_length() < 1024)

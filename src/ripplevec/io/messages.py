@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -18,7 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET
 
-from ripplevec.batch import Batch, Id, IdColumn, Op
+from ripplevec.attributes.input import (
+    attach_attributes,
+    detach_attributes,
+    drop_removed_attributes,
+    merge_attributes,
+    read_values,
+)
+from ripplevec.batch import AttributeRows, Batch, Id, IdColumn, Op, take_ids
 from ripplevec.errors import InvalidValueError, shorten
 from ripplevec.io.arrow_ipc import decoded_text_size, unpacked_size
 from ripplevec.io.message_schema import (
@@ -29,6 +36,7 @@ from ripplevec.io.message_schema import (
     Document,
     Edge,
     MessageError,
+    VertexAttributes,
     convert,
 )
 from ripplevec.io.protocols import BadMessage
@@ -43,8 +51,9 @@ MAX_ARROW_BYTES = 1 << 27
 MAX_DISPLAY_CHARS = 1 << 16
 """Characters of a bad message that are kept."""
 
-DOCUMENT_LISTS = ("arrivals", "edges", "remove_edges", "remove_vertices")
+DOCUMENT_LISTS = ("arrivals", "edges", "attributes", "remove_edges", "remove_vertices")
 EDGE_FIELDS = ("src", "dst", "weight", "op", "time")
+ATTRIBUTES = "attributes"
 
 ARROW_MAGIC = b"\xff\xff\xff\xff"
 """First bytes of an Arrow stream; no JSON text starts with them."""
@@ -61,6 +70,21 @@ class Message:
     key: str | None = None
 
 
+class DecodedMessages(NamedTuple):
+    """The events of several messages in their order, the bad messages, and attributes, to be set after the events."""
+
+    batch: Batch
+    bad_messages: list[BadMessage]
+    attributes: Sequence[AttributeRows] = ()
+
+    def to_batch(self) -> Batch:
+        """Return a batch with all attributes; raise `MessageError` if they differ in kind or width."""
+        try:
+            return attach_attributes(self.batch, merge_attributes(self.attributes)) if self.attributes else self.batch
+        except InvalidValueError as error:
+            raise MessageError(str(error)) from None
+
+
 @dataclass(slots=True)
 class _EventColumns:
     """Columns of a batch before validation; None marks a missing value."""
@@ -70,6 +94,7 @@ class _EventColumns:
     weight: list[Any] = field(default_factory=list)
     time: list[Any] = field(default_factory=list)
     op: list[Any] = field(default_factory=list)
+    attributes: list[Arrival | VertexAttributes] = field(default_factory=list)
 
     def extend(
         self, src: Sequence[Any], dst: Sequence[Any], weight: Any = None, time: Any = None, op: Any = None
@@ -126,12 +151,11 @@ def decode_fields(fields: Mapping[str, bytes], options: ReadOptions | None = Non
     return _decode_value(_edge_from_fields(fields), options)
 
 
-def decode_messages(
-    items: Iterable[tuple[str, Payload]], options: ReadOptions | None = None
-) -> tuple[Batch, list[BadMessage]]:
+def decode_messages(items: Iterable[tuple[str, Payload]], options: ReadOptions | None = None) -> DecodedMessages:
     """Decode messages, each with its place in the stream, into one batch in their order, and the bad messages.
 
-    They are decoded together for speed. If one of them is bad or is Arrow, all of them are decoded one by one.
+    They are decoded together for speed. If one of them is bad, is Arrow or has attributes, all of them are decoded one
+    by one.
     """
     items, extractor = list(items), EdgeFieldExtractor(options or ReadOptions())
     columns, edges = _EventColumns(), list[Any]()
@@ -145,9 +169,11 @@ def decode_messages(
             edges = []
             _append_document(convert(value, Document, extractor), columns, extractor)
         _append_values(edges, columns, extractor)
-        return _build_batch(columns, options), []
+        if not columns.attributes:
+            return DecodedMessages(_build_batch(columns, options), [])
     except (MessageError, RecursionError):
-        return _decode_one_by_one(items, options)
+        pass
+    return _decode_one_by_one(items, options)
 
 
 def _payload_to_json(payload: Payload) -> Any:
@@ -161,14 +187,19 @@ def _payload_to_json(payload: Payload) -> Any:
     return _load_json(payload)
 
 
-def _decode_one_by_one(items: list[tuple[str, Payload]], options: ReadOptions | None) -> tuple[Batch, list[BadMessage]]:
-    batches, bad_messages = [], []
+def _decode_one_by_one(items: list[tuple[str, Payload]], options: ReadOptions | None) -> DecodedMessages:
+    batches, bad_messages, attributes = [], [], list[tuple[int, AttributeRows]]()
     for where, payload in items:
         try:
-            batches.append(_decode_payload(payload, options).batch)
+            batch, rows = detach_attributes(_decode_payload(payload, options).batch)
         except MessageError as error:
             bad_messages.append(BadMessage(to_display_text(payload), where, str(error)))
-    return concatenate(batches), bad_messages
+            continue
+        batches.append(batch)
+        if rows is not None:
+            attributes.append((sum(map(len, batches)), rows))
+    joined = concatenate(batches)
+    return DecodedMessages(joined, bad_messages, drop_removed_attributes(joined, attributes))
 
 
 def _decode_payload(payload: Payload, options: ReadOptions | None) -> Message:
@@ -213,7 +244,7 @@ def _is_utf8(key: str) -> bool:
 
 
 def decode_arrow(data: bytes) -> Batch:
-    """Decode an Arrow stream with the columns src, dst[, weight, op, time]; other columns are ignored."""
+    """Decode an Arrow stream with the columns src, dst[, weight, op, time, attributes]; other columns are ignored."""
     try:
         _check_arrow_size(unpacked_size(data))
         with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
@@ -228,16 +259,18 @@ def decode_arrow(data: bytes) -> Batch:
 def decode_table(table: pa.Table) -> Batch:
     """Decode an untrusted Arrow table; it is validated before use."""
     names = table.column_names
-    used = [name for name in EDGE_FIELDS if name in names]
+    used = [name for name in (*EDGE_FIELDS, ATTRIBUTES) if name in names]
     if used[:2] != ["src", "dst"] or any(names.count(name) > 1 for name in used):
-        raise MessageError(f"expected columns src, dst[, weight, op, time], got {shorten(names)}")
+        raise MessageError(f"expected columns src, dst[, weight, op, time, attributes], got {shorten(names)}")
     table = table.select(used)
     try:
         table.validate(full=True)
         _check_arrow_size(decoded_text_size(table["src"]) + decoded_text_size(table["dst"]))
-        columns = {name: _convert_arrow_column(name, table[name]) for name in used}
+        columns = {name: _convert_arrow_column(name, table[name]) for name in used if name != ATTRIBUTES}
         with np.errstate(invalid="ignore"):  # signaling NaNs would warn; they are rejected anyway
             batch = Batch.of(**columns)
+        if ATTRIBUTES in used:
+            batch = _attach_arrow_attributes(batch, table[ATTRIBUTES])
     except (pa.ArrowException, InvalidValueError) as error:
         raise MessageError(str(error)) from error
     return _check_id_lengths(batch)
@@ -260,6 +293,29 @@ def _convert_arrow_column(name: str, column: pa.ChunkedArray) -> Any:
     if name in ("weight", "op") and not is_number:
         raise MessageError(f"{name}: expected numbers, got a column of type {column_type}")
     return column
+
+
+def _attach_arrow_attributes(batch: Batch, column: pa.ChunkedArray) -> Batch:
+    """Attach a column of attributes, lists of numbers or maps of names to numbers: those of the source of each row."""
+    kind, is_map = column.type, pa.types.is_map(column.type)
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    number = kind.item_type if is_map else kind.value_type if is_list else pa.null()
+    is_named = not is_map or pa.types.is_string(kind.key_type)
+    if not is_named or not (pa.types.is_integer(number) or pa.types.is_floating(number)):
+        raise MessageError(f"attributes: expected lists of numbers, or maps of texts to numbers, got {kind}")
+    given = np.flatnonzero(column.is_valid().to_numpy())
+    if not given.size:
+        return batch
+    values = column.take(pa.array(given)).to_pylist()
+    values = [_map_to_dict(row) for row in values] if is_map else values
+    return attach_attributes(batch, _check_name_lengths(read_values(take_ids(batch.src, given), values)))
+
+
+def _map_to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) != len(pairs):
+        raise MessageError(f"attributes: expected every name once, got {shorten(pairs)}")
+    return row
 
 
 # JSON
@@ -303,6 +359,7 @@ def _append_document(document: Document, columns: _EventColumns, extractor: Edge
         _append_arrival(arrival, columns)
     if document.edges:
         _append_edges(document.edges, columns, extractor)
+    columns.attributes += document.attributes or ()
     if document.remove_edges:
         src, dst = map(list, zip(*document.remove_edges, strict=True))
         columns.extend(src, dst, op=[Op.REMOVE] * len(src))
@@ -313,6 +370,8 @@ def _append_document(document: Document, columns: _EventColumns, extractor: Edge
 def _append_arrival(arrival: Arrival, columns: _EventColumns) -> None:
     """Append the edges of an arrival, or a vertex event if it has no neighbors."""
     neighbors: list[Id] = arrival.neighbors or []
+    if arrival.attributes is not None:
+        columns.attributes.append(arrival)
     times = [arrival.time] * max(len(neighbors), 1)
     if neighbors:
         columns.extend([arrival.id] * len(neighbors), neighbors, arrival.weights, times)
@@ -394,11 +453,31 @@ def _build_batch(columns: _EventColumns, options: ReadOptions | None) -> Batch:
         src, dst = endpoints if ids == "auto" else ([parse_id(name, ids) for name in column] for column in endpoints)
         weight, op, time = _convert_weights(columns.weight), _convert_ops(columns.op), _convert_times(columns.time)
         batch = Batch(src, dst, weight, op, time)
+        if columns.attributes:
+            batch = _attach_attributes(batch, columns.attributes, ids)
     except RowError as error:
         raise MessageError(f"expected {error}") from None
     except InvalidValueError as error:
         raise MessageError(str(error)) from None
     return _check_id_lengths(batch)
+
+
+def _attach_attributes(batch: Batch, given: list[Arrival | VertexAttributes], ids: str) -> Batch:
+    """Attach the attributes of a document to its batch. It must not remove a vertex that it sets attributes of."""
+    vertices = [row.id if ids == "auto" else parse_id(row.id, ids) for row in given]
+    rows = _check_name_lengths(read_values(vertices, [row.attributes for row in given]))
+    if drop_removed_attributes(batch, [(0, rows)]) != [rows]:
+        raise MessageError("attributes: expected vertices that remain, got one that the document removes")
+    return attach_attributes(batch, rows)
+
+
+def _check_name_lengths(rows: AttributeRows) -> AttributeRows:
+    if rows.names is not None and len(rows.names):
+        length = _max_id_length(rows.names)
+        if length == 0 or length > MAX_ID_BYTES:
+            got = "an empty one" if not length else f"one of {length:,} bytes"
+            raise MessageError(f"attributes: expected names of 1 to {MAX_ID_BYTES:,} bytes, got {got}")
+    return rows
 
 
 def _convert_weights(values: list[float | None]) -> list[float] | None:

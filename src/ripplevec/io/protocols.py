@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from ripplevec.batch import Batch
+from ripplevec.batch import AttributeRows, Batch
 from ripplevec.changes import Changes
 
 Position: TypeAlias = Any
@@ -36,11 +37,16 @@ class BadMessage:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """The events of one read of a source, the position after it, and the messages that could not be decoded."""
+    """The events of one read of a source, the position after it, and the messages that could not be decoded.
+
+    `attributes` are set after the events, in their order. Each of them is refused by itself if it does not fit the
+    model. The events create the vertices.
+    """
 
     batch: Batch
     position: Position
     bad_messages: list[BadMessage] = field(default_factory=list)
+    attributes: Sequence[AttributeRows] = ()
 
 
 class EventSource(Protocol):

@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from ripplevec.batch import Batch, Id, ids_to_list, refuse_attributes, times_to_json
+from ripplevec.attributes.input import attach_attributes, attributes_to_json, split_attributes
+from ripplevec.batch import Batch, Id, ids_to_list, times_to_json
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.brokers import DEFAULT_PATIENCE, UnreachableError, retry
+from ripplevec.io.readers.attribute_files import PendingAttributes
 from ripplevec.io.registry import create_for_broker, parse_broker_address
 
 TOKEN = "RIPPLEVEC_TOKEN"
@@ -97,6 +99,27 @@ class ServiceTarget:
         self._client.close()
 
 
+class AttributedTarget:
+    """A target that receives the attributes of every vertex with the first batch that names it."""
+
+    def __init__(self, target: Target, attributes: PendingAttributes) -> None:
+        self._target, self._attributes = target, attributes
+
+    def send(self, batch: Batch) -> None:
+        """Send the events, with the attributes of their vertices that have not been sent."""
+        rows = self._attributes.take(batch)
+        self._target.send(batch if rows is None else attach_attributes(batch, rows))
+
+    def send_rest(self) -> None:
+        """Send the attributes of the vertices that no batch has named."""
+        if (rows := self._attributes.take_rest()) is not None:
+            self._target.send(attach_attributes(Batch.of([], []), rows))
+
+    def close(self) -> None:
+        """Close the target."""
+        self._target.close()
+
+
 class RedisTarget:
     """A Redis Stream: one entry per event, with JSON in its field `data`."""
 
@@ -155,8 +178,11 @@ class KafkaTarget:
 
 
 def encode_messages(batch: Batch) -> Iterator[bytes]:
-    """Yield one JSON message per event: `[src, dst, weight]`, or an object if it has an operation or a time."""
-    refuse_attributes(batch, "sent as messages")
+    """Yield one JSON message per row of a batch.
+
+    It is `[src, dst, weight]`, an object if the row has an operation or a time, or a document if it sets attributes.
+    """
+    batch, rows = split_attributes(batch)
     columns: dict[str, list[Any]] = {"src": ids_to_list(batch.src), "dst": ids_to_list(batch.dst)}
     for name in ("weight", "op"):
         if (column := getattr(batch, name)) is not None:
@@ -164,5 +190,10 @@ def encode_messages(batch: Batch) -> Iterator[bytes]:
     if batch.time is not None:
         columns["time"] = times_to_json(batch.time)
     for row in zip(*columns.values(), strict=True):
-        value = dict(zip(columns, row, strict=True)) if columns.keys() & {"op", "time"} else row
-        yield json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        yield _to_json(dict(zip(columns, row, strict=True)) if columns.keys() & {"op", "time"} else row)
+    for vertex in [] if rows is None else attributes_to_json(rows):
+        yield _to_json({"attributes": [vertex]})
+
+
+def _to_json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

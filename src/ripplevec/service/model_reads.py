@@ -55,10 +55,12 @@ def read_vectors(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.bo
         return engine.sequence, exists, engine.get_vectors(rows[exists])
 
 
-def preview_vector(model: Embedder, neighbors: Sequence[Id], weights: Any) -> tuple[int, NDArray[np.float32]]:
-    """Return the sequence number, and the vector that a new vertex with these neighbors would get."""
+def preview_vector(
+    model: Embedder, neighbors: Sequence[Id], weights: Any, attributes: Any = None
+) -> tuple[int, NDArray[np.float32]]:
+    """Return the sequence number, and the vector that a new vertex with these neighbors and attributes would get."""
     with model.lock.reading():
-        return model.engine.sequence, model.preview(neighbors, weights)
+        return model.engine.sequence, model.preview(neighbors, weights, attributes=attributes)
 
 
 def score_pairs(
@@ -78,6 +80,7 @@ def read_model_stats(model: Embedder) -> dict[str, Any]:
             "vertices": len(engine),
             "edges": engine.edges,
             "dim": model.dim,
+            "attribute_dim": engine.attribute_dim,
             "rule": model.rule,
             "started": engine.ready,
             "start_size": engine.start_size,

@@ -134,10 +134,10 @@ def _decode(content_type: str, data: bytes) -> Message:
     if content_type == JSON:
         return decode_json(data)
     lines = ((f"line {number}", line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
-    batch, bad_messages = decode_messages(lines)
-    if bad_messages:
+    decoded = decode_messages(lines)
+    if bad_messages := decoded.bad_messages:
         raise MessageError(f"{bad_messages[0].where}: {bad_messages[0].reason}")
-    return Message(batch)
+    return Message(decoded.to_batch())
 
 
 def parse_body(model: type[T], data: bytes) -> T:

@@ -58,18 +58,26 @@ class VectorsRequest(_RequestModel):
     ids: list[VertexId]
 
 
-class NearestRequest(_RequestModel):
-    """A query vector and the number of nearest vertices to return."""
+Attributes = Annotated[
+    dict[StrictStr, FiniteNumber] | list[FiniteNumber] | None,
+    Field(description="attributes of one vertex: values by name, or a list of numbers"),
+]
 
-    vector: list[FiniteNumber]
+
+class NearestRequest(_RequestModel):
+    """A query, either a vector or attributes, and the number of nearest vertices to return."""
+
+    vector: list[FiniteNumber] | None = None
+    attributes: Attributes = None
     k: Annotated[Integer, Field(ge=1, json_schema_extra=K_RANGE)] = 10
 
 
 class PreviewRequest(_RequestModel):
-    """Neighbors of a hypothetical new vertex. The spelling `neighbours` is accepted as well."""
+    """Neighbors and attributes of a hypothetical new vertex. The spelling `neighbours` is accepted as well."""
 
-    neighbors: Annotated[list[VertexId], Field(validation_alias=AliasChoices("neighbors", "neighbours"))]
+    neighbors: Annotated[list[VertexId], Field(validation_alias=AliasChoices("neighbors", "neighbours"))] = []
     weights: list[Weight] | None = None
+    attributes: Attributes = None
 
 
 Newcomers = Annotated[
@@ -185,18 +193,27 @@ class Previewed(BaseModel):
 _EXAMPLES: dict[str, dict[str, Any]] = {
     "edges": {"key": "order-17", "edges": [["ann", "bob"], ["ann", "carol", 2.0]]},
     "arrivals": {"arrivals": [{"id": "dave", "neighbors": ["ann", "bob"]}]},
+    "attributes": {"attributes": [{"id": "dave", "attributes": {"jazz": 2.0, "chess": 1.0}}]},
 }
 
 
 def describe_events_body(required: str) -> dict[str, Any]:
     """Describe the body of a write for OpenAPI; the list named `required` must not be empty."""
     lines = {"type": "string", "description": 'one JSON edge per line, `["a","b",2.0]` or `{"src":"a","dst":"b"}`'}
-    arrow = {"type": "string", "format": "binary", "description": "columns src, dst[, weight, op, time]"}
+    arrow = {"type": "string", "format": "binary", "description": "columns src, dst[, weight, op, time, attributes]"}
     content = {
         "application/json": {"schema": describe_document(required), "example": _EXAMPLES[required]},
         "application/x-ndjson": {"schema": lines},
         "application/vnd.apache.arrow.stream": {"schema": arrow},
     }
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def describe_attributes_body() -> dict[str, Any]:
+    """Describe the body that sets attributes for OpenAPI: a document with nothing else."""
+    schema = describe_document("attributes")
+    schema["properties"] = {name: schema["properties"][name] for name in ("key", "attributes")}
+    content = {"application/json": {"schema": schema, "example": _EXAMPLES["attributes"]}}
     return {"requestBody": {"required": True, "content": content}}
 
 

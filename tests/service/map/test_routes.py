@@ -128,3 +128,9 @@ def test_page_needs_no_token_but_its_data_does(start: Callable[..., Any]) -> Non
     for path in ("/v1/map", "/v1/map/pulse", "/v1/map/around?id=a"):
         assert service.http.get(path).status_code == 401
         assert service.http.get(path, headers={"Authorization": f"Bearer {token}"}).status_code == 200
+
+
+def test_around_endpoint_lists_vertices_with_similar_attributes(attributed: Any, service: Any) -> None:
+    around = attributed.http.get("/v1/map/around", params={"id": "p7", "k": 5}).json()
+    assert {point["id"] for point in around["nearest_by_attributes"]} == {"p6", "p8", "p9", "p10", "p11"}
+    assert service.http.get("/v1/map/around", params={"id": "r3"}).json()["nearest_by_attributes"] == []

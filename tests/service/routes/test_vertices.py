@@ -353,3 +353,49 @@ def test_vectors_not_finite_return_500(start: Any, monkeypatch: pytest.MonkeyPat
         assert answer.status_code in (200, 500), path
         json.loads(answer.text, parse_constant=pytest.fail)
     assert service.http.get("/v1/stats").status_code == 200
+
+
+def test_nearest_by_attributes_ignores_edges(attributed: Any) -> None:
+    proteins = {f"p{n}" for n in range(6, 12)}
+    model, http = attributed.runtime.model, attributed.http
+    answer = http.post("/v1/nearest", json={"attributes": {"protein": 1, "of": 1}, "k": 6}).json()
+    assert {vertex for vertex, _ in answer["nearest"]} == proteins
+    expected = model.nearest_by_attributes({"protein": 1, "of": 1}, 6)
+    assert [tuple(pair) for pair in answer["nearest"]] == expected
+    answer = http.get("/v1/vertices/p6/nearest?k=5&by=attributes").json()
+    assert {vertex for vertex, _ in answer["nearest"]} == proteins - {"p6"}
+    assert answer["sequence"] == model.sequence
+
+
+def test_preview_with_attributes_matches_the_model(attributed: Any) -> None:
+    model, http = attributed.runtime.model, attributed.http
+    for neighbors in ([], ["p1", "p2"]):
+        body = {"neighbors": neighbors, "attributes": {"protein": 2}}
+        vector = http.post("/v1/preview", json=body).json()["vector"]
+        assert np.array_equal(np.array(vector, np.float32), model.preview(neighbors, attributes={"protein": 2}))
+        assert np.any(vector)
+    assert attributed.http.get("/v1/stats").json()["attribute_dim"] == 4
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "reason"),
+    [
+        ("nearest", {"k": 3}, "one of vector and attributes"),
+        ("nearest", {"vector": [0.0] * 8, "attributes": {"x": 1}}, "one of vector and attributes"),
+        ("nearest", {"attributes": [1.0, 2.0]}, "sparse rows"),
+        ("preview", {"neighbors": [], "attributes": {"x": -1}}, "row 0, column 'x'"),
+        ("preview", {"neighbors": [], "attributes": {"x": "y"}}, "attributes"),
+    ],
+)
+def test_reads_with_bad_attributes_are_rejected(attributed: Any, path: str, body: Any, reason: str) -> None:
+    answer = attributed.http.post(f"/v1/{path}", json=body)
+    assert (answer.status_code, reason in answer.json()["error"]) == (422, True), answer.text
+
+
+def test_reads_by_attributes_without_attributes_in_the_model_are_rejected(service: Any) -> None:
+    for answer in (
+        service.http.get("/v1/vertices/r1/nearest?by=attributes"),
+        service.http.post("/v1/nearest", json={"attributes": {"x": 1}}),
+        service.http.post("/v1/preview", json={"neighbors": ["r1"], "attributes": {"x": 1}}),
+    ):
+        assert (answer.status_code, "attributes" in answer.json()["error"]) == (422, True)

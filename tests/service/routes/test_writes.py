@@ -8,7 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from ripplevec.durability.session import Session
 from ripplevec.io.arrow_ipc import encode_arrow_stream
+from ripplevec.io.messages import decode_json
 
 ARROW, NDJSON = "application/vnd.apache.arrow.stream", "application/x-ndjson"
 
@@ -214,3 +216,59 @@ def test_write_invalid_batch_is_rejected_as_a_whole(start: Any) -> None:
     assert service.http.post("/v1/edges", json=body).status_code == 404
     assert service.digest() == digest
     assert service.edges(["c", "d"]).json()["sequence"] == 2
+
+
+def test_attributes_are_durable_and_the_same_as_in_a_session(start: Any, papers: Any, tmp_path: Any) -> None:
+    service = start(parameters=papers.parameters)
+    assert service.http.post("/v1/arrivals", json=papers.document).status_code == 200
+    rows = [{"id": "p1", "attributes": {"graph": 2}}, {"id": "p2", "attributes": {}}]
+    answer = service.http.put("/v1/attributes", json={"attributes": rows, "key": "k"})
+    assert (answer.status_code, answer.json()["sequence"], answer.json()["events"]) == (200, 2, 2)
+    both = {"edges": [["p3", "p9"]], "attributes": [{"id": "p20", "attributes": {"graph": 1}}]}
+    assert service.http.post("/v1/edges", json=both).json()["arrived"] == 1
+    digest = service.digest()
+    service.stop()
+    with Session(tmp_path / "session", **papers.parameters) as session:
+        session.apply(decode_json(json.dumps(papers.document).encode()).batch)
+        session.set_attributes(["p1", "p2"], [{"graph": 2}, {}])
+        session.partial_fit([("p3", "p9")], attributes={"p20": {"graph": 1}})
+        assert session.model.digest() == digest
+    with Session(tmp_path / "state") as session:
+        assert session.model.digest() == digest
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "reason"),
+    [
+        ("PUT", "attributes", {"attributes": [{"id": "p99", "attributes": {"x": 1}}]}, 404, "p99"),
+        ("PUT", "attributes", {"attributes": [{"id": "p1", "attributes": [1.0]}]}, 422, "sparse rows"),
+        ("PUT", "attributes", {"attributes": [{"id": "p1", "attributes": {"x": "y"}}]}, 422, "row 0, column 'x'"),
+        ("PUT", "attributes", {"attributes": [{"id": "p1", "attributes": {"x": -1}}]}, 422, "row 0, column 'x'"),
+        ("PUT", "attributes", {"attributes": [{"id": "p1", "attributes": {}}] * 2}, 422, "in rows 0 and 1"),
+        ("PUT", "attributes", {"attributes": []}, 422, "at least one event"),
+        ("PUT", "attributes", {"edges": [["p1", "p2"]]}, 422, "attributes only"),
+        ("POST", "arrivals", {"arrivals": [{"id": "z", "attributes": [1.0]}]}, 422, "sparse rows"),
+    ],
+)
+def test_bad_attributes_are_rejected_and_nothing_changes(
+    attributed: Any, method: str, path: str, body: Any, status: int, reason: str
+) -> None:
+    before = attributed.digest()
+    answer = attributed.http.request(method, f"/v1/{path}", json=body)
+    assert (answer.status_code, reason in answer.json()["error"]) == (status, True), answer.text
+    assert attributed.digest() == before
+
+
+def test_repeated_attributes_with_a_key_are_applied_once_after_their_vertex_is_gone(start: Any, papers: Any) -> None:
+    service = start(parameters=papers.parameters)
+    service.http.post("/v1/arrivals", json=papers.document)
+    body = {"key": "once", "attributes": [{"id": "p3", "attributes": {"new": 1}}]}
+    first = service.http.put("/v1/attributes", json=body).json()
+    service.http.delete("/v1/vertices/p3")
+    again = service.http.put("/v1/attributes", json=body).json()
+    assert (again["repeated"], again["sequence"]) == (True, first["sequence"])
+
+
+def test_service_without_dimensions_for_attributes_rejects_them(service: Any) -> None:
+    answer = service.http.post("/v1/arrivals", json={"arrivals": [{"id": "z", "attributes": {"x": 1}}]})
+    assert (answer.status_code, "attribute" in answer.json()["error"]) == (422, True)

@@ -9,6 +9,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -96,7 +97,7 @@ class FileSource:
             result = self._read_available()
             if result is not None:
                 folder_position = {"file": self._current, "before": len(self._earlier_files())}
-                return ReadResult(result.batch, {**folder_position, **result.position}, result.bad_messages)
+                return replace(result, position={**folder_position, **result.position})
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
@@ -197,7 +198,9 @@ class TextFileReader:
         if growing := growing and not self._stream.compressed:
             self._check_same_file()
         events = read_events(self._lines, self._format, self._batch_size, not growing, self._fixed)
-        return None if events is None else ReadResult(events[0], self._position(), events[1])
+        if events is None:
+            return None
+        return ReadResult(events.batch, self._position(), events.bad_messages, events.attributes)
 
     def close(self) -> None:
         """Close the file."""

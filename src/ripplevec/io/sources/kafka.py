@@ -201,6 +201,7 @@ class KafkaSource:
             (f"{self.name}, partition {message.partition()}, offset {message.offset()}", message.value() or b"")
             for message in messages
         ]
-        batch, bad_messages = decode_messages(items, self._options)
+        decoded = decode_messages(items, self._options)
         offsets = {str(partition): offset for partition, offset in sorted(self._offsets.items())}
-        return ReadResult(batch, {"offsets": offsets, "turn": self._turn}, bad_messages)
+        position = {"offsets": offsets, "turn": self._turn}
+        return ReadResult(decoded.batch, position, decoded.bad_messages, decoded.attributes)

@@ -135,8 +135,9 @@ class RedisSource:
 
     def _decode(self, entries: list[StreamEntry]) -> ReadResult:
         items = [(f"{self.name}, entry {entry_id}", fields) for entry_id, fields in entries]
-        batch, bad_messages = decode_messages(items, self._options)
-        return ReadResult(batch, {"last": self._last, "late": list(self._late)}, bad_messages)
+        decoded = decode_messages(items, self._options)
+        position = {"last": self._last, "late": list(self._late)}
+        return ReadResult(decoded.batch, position, decoded.bad_messages, decoded.attributes)
 
     def _next_entries(self, left: float) -> list[StreamEntry]:
         missing = self._batch_size - len(self._pending)

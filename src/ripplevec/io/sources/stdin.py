@@ -77,7 +77,9 @@ class StdinSource:
         if not self._skip_replayed_lines(final):
             return None
         events = read_events(self._lines, self._format, self._batch_size, final, self._fixed)
-        return None if events is None else ReadResult(events[0], self._position(self._format), events[1])
+        if events is None:
+            return None
+        return ReadResult(events.batch, self._position(self._format), events.bad_messages, events.attributes)
 
     def _position(self, format: LineFormat) -> dict[str, Any]:
         return {"line": self._lines.line, **format.saved_state()}

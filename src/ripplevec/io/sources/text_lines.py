@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from ripplevec.batch import Batch
 from ripplevec.errors import shorten
-from ripplevec.io.messages import decode_messages, to_display_text
+from ripplevec.io.messages import DecodedMessages, decode_messages, to_display_text
 from ripplevec.io.protocols import BadMessage
 from ripplevec.io.readers import csv
 from ripplevec.io.readers.byte_stream import MAX_LINE_BYTES, LineBlock, line_too_long_error
@@ -91,7 +90,7 @@ class LineFormat(Protocol):
         """Return whether a line contains an event."""
         ...
 
-    def parse(self, block: LineBlock) -> tuple[Batch, list[BadMessage]]:
+    def parse(self, block: LineBlock) -> DecodedMessages:
         """Return the events of some lines, and the lines that could not be parsed."""
         ...
 
@@ -140,7 +139,7 @@ class CsvLines:
 
     is_data_line = staticmethod(csv.is_data_line)
 
-    def parse(self, block: LineBlock) -> tuple[Batch, list[BadMessage]]:
+    def parse(self, block: LineBlock) -> DecodedMessages:
         """Return the edges of some lines, and the bad lines."""
         assert self._layout is not None  # the header has been read
         collector = BadMessageCollector(self._name)
@@ -148,7 +147,8 @@ class CsvLines:
             block = LineBlock(block.first, block.data + b"\n")
         if self._ids == "auto":  # no edge has been seen so far
             self._ids = csv.detect_id_type(block, self._layout)
-        return csv.parse_block(block, self._layout, self._ids, collector), collector.bad_messages
+        batch = csv.parse_block(block, self._layout, self._ids, collector)
+        return DecodedMessages(batch, collector.bad_messages)
 
     def saved_state(self) -> dict[str, Any]:
         """Return the layout and the type of the ids."""
@@ -169,7 +169,7 @@ class JsonLines:
         """Return whether a line is not blank."""
         return bool(line.strip())
 
-    def parse(self, block: LineBlock) -> tuple[Batch, list[BadMessage]]:
+    def parse(self, block: LineBlock) -> DecodedMessages:
         """Return the events of some lines, and the bad lines."""
         numbered = enumerate(block.data.split(b"\n"), block.first)
         items = [(f"{self._name}, line {number:,}", line) for number, line in numbered if line.strip()]
@@ -188,7 +188,7 @@ LINE_FORMATS: dict[str, Callable[[str, ReadOptions, dict[str, Any]], LineFormat]
 
 def read_events(
     lines: LineBuffer, format: LineFormat, batch_size: int, final: bool, fixed: bool
-) -> tuple[Batch, list[BadMessage]] | None:
+) -> DecodedMessages | None:
     """Consume and parse at most `batch_size` data lines; None if there are none, or with `fixed` not enough yet."""
     if not format.read_header(lines, final):
         return None

@@ -48,18 +48,25 @@ class LivePage:
         except UnknownVertexError:
             return {"id": None}
         nearest = self.model.nearest(vertex, k)
+        by_attributes = self.model.nearest_by_attributes(vertex, k) if self.model.engine.attribute_dim else []
         neighborhood = read_neighborhood(self.model, vertex, k)
-        ids = [vertex, *(other for other, _ in nearest), *(other for other, _ in neighborhood.neighbors)]
+        ids = [vertex, *(other for other, _ in [*nearest, *by_attributes, *neighborhood.neighbors])]
         positions = self.map_state.locate(list(dict.fromkeys(ids)))
         return {
             **self._to_point(vertex, positions),
             "arrival": neighborhood.arrival,
             "degree": neighborhood.degree,
-            "nearest": [{**self._to_point(other, positions), "cosine": round(cosine, 4)} for other, cosine in nearest],
+            "nearest": self._to_similar_points(nearest, positions),
+            "nearest_by_attributes": self._to_similar_points(by_attributes, positions),
             "neighbors": [
                 {**self._to_point(other, positions), "weight": weight} for other, weight in neighborhood.neighbors
             ],
         }
+
+    def _to_similar_points(
+        self, similar: list[tuple[Id, float]], positions: dict[Id, dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        return [{**self._to_point(other, positions), "cosine": round(cosine, 4)} for other, cosine in similar]
 
     def _to_point(self, vertex: Id, positions: dict[Id, dict[str, Any]]) -> dict[str, Any]:
         return {"id": json_id(vertex), "label": self.labels.get(vertex), **positions.get(vertex, {})}

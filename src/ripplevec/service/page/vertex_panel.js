@@ -66,6 +66,8 @@ export class VertexPanel {
     const status = vertex.x === undefined ? " · not placed yet" : "";
     this.find("#selected-summary").textContent = `${label}${degree} · ${arrival}${status}`;
     this.fillList("#nearest", vertex.nearest, ({ cosine }) => cosine.toFixed(3));
+    this.find("#by-attributes").hidden = !vertex.nearest_by_attributes.length;
+    this.fillList("#nearest-by-attributes", vertex.nearest_by_attributes, ({ cosine }) => cosine.toFixed(3));
     this.fillList("#neighbors", vertex.neighbors, ({ weight }) => (weight === 1 ? "" : `× ${numberFormat.format(weight)}`));
     this.map.highlights.select(vertex);
   }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -29,14 +29,20 @@ async def nearest(
     id: str,
     k: Annotated[int, Query(ge=1, json_schema_extra=schemas.K_RANGE)] = 10,
     kind: IdKind = "auto",
+    by: Literal["vector", "attributes"] = "vector",
 ) -> Response:
-    """Return the vertices with the highest cosine to a vertex, highest first, without the vertex itself."""
+    """Return the vertices with the highest cosine to a vertex, highest first, without the vertex itself.
+
+    The cosines are those of whole vectors, or of their attribute parts with `by=attributes`.
+    """
     runtime: Runtime = request.app.state.runtime
     _check_k(runtime, k)
     text = decode_id(id)
 
     def search() -> tuple[int, list[tuple[Id, float]]]:
-        return runtime.model.nearest_with_sequence(model_reads.resolve_id(runtime.model, text, kind), k)
+        model = runtime.model
+        find = model.nearest_with_sequence if by == "vector" else model.nearest_by_attributes_with_sequence
+        return find(model_reads.resolve_id(model, text, kind), k)
 
     sequence, neighbors = await runtime.run_search(search, receive=request.receive)
     return json_response({"sequence": sequence, "nearest": neighbors})
@@ -109,14 +115,17 @@ def _encode_arrow(ids: list[Id], sequence: int, exists: NDArray[np.bool_], vecto
     openapi_extra=schemas.describe_json_body(schemas.NearestRequest),
 )
 async def nearest_to_vector(request: Request) -> Response:
-    """Return the vertices with the highest cosine to a vector, highest first."""
+    """Return the vertices with the highest cosine to a vector, or with the most similar attributes, highest first."""
     runtime: Runtime = request.app.state.runtime
     async with runtime.read_bodies.read(request) as (_, data):
         query = parse_body(schemas.NearestRequest, data)
         _check_k(runtime, query.k)
-        sequence, neighbors = await runtime.run_search(
-            runtime.model.nearest_with_sequence, query.vector, query.k, receive=request.receive
-        )
+        if (query.vector is None) is (query.attributes is None):
+            raise RejectedRequest(422, "expected one of vector and attributes, got both or none")
+        model = runtime.model
+        find = model.nearest_with_sequence if query.attributes is None else model.nearest_by_attributes_with_sequence
+        like = query.vector if query.attributes is None else query.attributes
+        sequence, neighbors = await runtime.run_search(find, like, query.k, receive=request.receive)
     return json_response({"sequence": sequence, "nearest": neighbors})
 
 
@@ -127,11 +136,11 @@ async def nearest_to_vector(request: Request) -> Response:
     openapi_extra=schemas.describe_json_body(schemas.PreviewRequest),
 )
 async def preview(request: Request) -> Response:
-    """Return the vector that a vertex with these neighbors would get; nothing is added."""
+    """Return the vector that a vertex with these neighbors and attributes would get; nothing is added."""
     runtime: Runtime = request.app.state.runtime
     async with runtime.read_bodies.read(request) as (_, data):
         body = parse_body(schemas.PreviewRequest, data)
-        read = partial(model_reads.preview_vector, runtime.model, body.neighbors, body.weights)
+        read = partial(model_reads.preview_vector, runtime.model, body.neighbors, body.weights, body.attributes)
         sequence, vector = await runtime.run_read(read, receive=request.receive)
     return json_response({"sequence": sequence, "vector": vector.tolist()})
 

@@ -1,13 +1,14 @@
-"""Endpoints for writes (arrivals, edges, removals), answered once the batch is on disk and applied."""
+"""Endpoints for writes (arrivals, edges, attributes, removals), answered once the batch is on disk and applied."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from ripplevec.batch import Batch, Op
+from ripplevec.io.message_schema import MessageError
 from ripplevec.io.messages import Message, check_message_key
 from ripplevec.service import model_reads, schemas
 from ripplevec.service.batch_writer import WriteResult
@@ -32,7 +33,10 @@ def _describe_write(body: dict[str, object]) -> dict[str, Any]:
 
 @router.post("/arrivals", **_describe_write(schemas.describe_events_body("arrivals")))
 async def add_arrivals(request: Request) -> Response:
-    """Add vertices with their edges: `{"key": "optional", "arrivals": [{"id": "v", "neighbors": ["a"]}]}`."""
+    """Add vertices with their edges: `{"key": "optional", "arrivals": [{"id": "v", "neighbors": ["a"]}]}`.
+
+    If the model has dimensions for attributes, an arrival may have `"attributes": {"jazz": 2.0}` or a list of numbers.
+    """
     return await _write_events(request)
 
 
@@ -40,6 +44,12 @@ async def add_arrivals(request: Request) -> Response:
 async def add_edges(request: Request) -> Response:
     """Add edges: `{"key": "optional", "edges": [["a", "b"], ["a", "c", 2.0]]}`."""
     return await _write_events(request)
+
+
+@router.put("/attributes", **_describe_write(schemas.describe_attributes_body()))
+async def set_attributes(request: Request) -> Response:
+    """Set the attributes of vertices, and replace earlier ones: of all of them, or of none if one does not exist."""
+    return await _write(request, decode_events, (JSON,), _check_attributes_only)
 
 
 @router.delete("/edges", **_describe_write(schemas.describe_json_body(schemas.RemoveEdges)))
@@ -74,7 +84,22 @@ async def _write_removals(request: Request, model: type[schemas.RemoveEdges | sc
     return await _write(request, lambda _, *arguments: decode_removals(model, *arguments), (JSON,))
 
 
-async def _write(request: Request, decode: Callable[..., Message], content_types: tuple[str, ...]) -> Response:
+async def _check_attributes_only(runtime: Runtime, message: Message) -> None:
+    """Reject a message that does not only set attributes of existing vertices; one that was applied before passes."""
+    attributes = message.batch.attributes
+    if attributes is None or len(message.batch) != len(attributes.ids):
+        raise MessageError("expected attributes only, got other events. Send these to /v1/edges or /v1/arrivals")
+    find_key, key = runtime.session.find_key, message.key
+    if key is None or await runtime.run_write_task(find_key, key) is None:
+        await runtime.run_write_task(runtime.model.degree, attributes.ids)  # raises `UnknownVertexError`
+
+
+async def _write(
+    request: Request,
+    decode: Callable[..., Message],
+    content_types: tuple[str, ...],
+    check: Callable[[Runtime, Message], Awaitable[None]] | None = None,
+) -> Response:
     """Read a body, decode its batch, and answer once the batch is applied."""
     runtime: Runtime = request.app.state.runtime
     runtime.writer.check_capacity()  # before any work is done for the request
@@ -82,6 +107,8 @@ async def _write(request: Request, decode: Callable[..., Message], content_types
         arguments = content_type, data, request.headers.get(KEY_HEADER), runtime.settings.limits
         inline = len(data) <= INLINE_BYTES
         message = decode(*arguments) if inline else await runtime.run_write_task(decode, *arguments)
+        if check is not None:
+            await check(runtime, message)
         return _receipt(await runtime.writer.write(message.batch, message.key), len(message.batch))
 
 
