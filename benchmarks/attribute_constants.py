@@ -9,6 +9,7 @@ and with few edges inside communities. Half of the vertices are the start, the o
 communities in percent, mean over the seeds: `current` from the final vectors, `no_edges` from the vectors that arrivals
 would have from attributes alone.
 
+- `…_edges_current`: without attributes, with all dimensions for edges;
 - `…_current_weight_W`: for weights W of the attribute part;
 - `…_rank_weight_W`: mean reciprocal rank in percent of hidden edges, a criterion without labels. Every hidden edge is
   left out of the local step that computes the edge part of one of its ends; the other end is ranked among 100 vertices;
@@ -121,6 +122,16 @@ def run_stream(dataset: Dataset, rows: Any, dim: int, seed: int) -> Stream:
     return Stream(model, order, dataset.labels[order], start, np.array(no_edges))
 
 
+def score_edges(dataset: Dataset, dim: int, seed: int) -> float:
+    """Return the score of the final vectors of a model without attributes."""
+    arrivals, half = Arrivals.from_dataset(dataset, seed), dataset.vertices // 2
+    model = Embedder(dim=dim, seed=seed).fit(arrivals.batch(0, half))
+    for position in range(half, dataset.vertices):
+        model.add_vertex(int(arrivals.order[position]), arrivals.neighbors(position))
+    vectors, labels = model.vectors(arrivals.order), dataset.labels[arrivals.order]
+    return 100 * classify(vectors, labels, np.arange(half), np.arange(half, dataset.vertices)).micro
+
+
 def rank_hidden_edges(engine: AttributedEngine, seed: int) -> NDArray[np.float64]:
     """Return the mean reciprocal rank of hidden edges for every weight."""
     random, links, rows = np.random.default_rng(seed), engine.graph.adjacency.links, engine.rows_by_arrival()
@@ -176,7 +187,7 @@ def no_smoothing() -> Iterator[None]:
 def measure_trial(dataset: Dataset, rows: Any, dim: int, seed: int) -> dict[str, float]:
     """Return the metrics of one graph."""
     stream = run_stream(dataset, rows, dim, seed)
-    engine, scores = stream.model.engine, {}
+    engine, scores = stream.model.engine, {"edges_current": score_edges(dataset, dim, seed)}
     assert isinstance(engine, AttributedEngine)
     ranks = rank_hidden_edges(engine, seed)
     for weight, rank in zip(WEIGHTS, ranks.tolist(), strict=True):

@@ -23,6 +23,11 @@ def attributes() -> str:
         label: [_score(record, dataset, metric) for dataset in DATASETS for metric in metrics]
         for label, metrics in ROWS.items()
     }
+    baselines = read_record("attribute_baselines.json")
+    if baselines is not None:
+        scores = [f"{baselines[f'{dataset}_extra_columns']:.1f}" for dataset in DATASETS]
+        cells = [cell for score in scores for cell in (score, MISSING, MISSING)]
+        rows = {**rows, "edges only, and projected attributes as 128 extra columns of the classifier": cells}
     named, dense = record["cost_100_names"], record["cost_384_numbers"]
     cost = (
         f"An arrival with 100 named values takes {named:.1f} times as much processor time as the same arrival without\n"

@@ -37,7 +37,7 @@ def test_streams_page_example_runs_and_resumes(tmp_path, monkeypatch, capsys):
 def test_streams_page_messages_are_decoded():
     (messages,) = blocks("json")
     decoded = [decode_json(line.encode()) for line in messages.splitlines()]
-    assert [len(message.batch) for message in decoded] == [2, 2, 2, 1, 1]
+    assert [len(message.batch) for message in decoded] == [2, 2, 2, 1, 1, 1]
     assert decoded[0].key == "optional"
     assert all(f"`{name}`" in PAGE for name in (op.name.lower() for op in Op))
 

@@ -24,13 +24,16 @@ READ, WRITE = "read-token-0123456789", "write-token-0123456789"
 
 BEYOND_SCHEMAS = {
     "GET /v1/changes": (410, "retained sequence number"),
-    "POST /v1/arrivals": (422, "one per neighbor"),
-    "POST /v1/edges": (422, "one per neighbor"),
-    "POST /v1/preview": (422, "one per row"),
+    "GET /v1/vertices/{id}/nearest": (422, "a model with attributes"),
+    "POST /v1/arrivals": (422, "one per neighbor|attribute"),
+    "POST /v1/attributes/nearest": (422, "attribute"),
+    "POST /v1/edges": (422, "one per neighbor|attribute"),
+    "POST /v1/preview": (422, "one per row|attribute"),
     "POST /v1/recommend": (422, "not in the model"),
     "POST /v1/score": (422, "not in the model"),
+    "PUT /v1/attributes": (422, "attribute"),
 }
-"""Status and reason of requests that are rejected although they match the schema."""
+"""Status and reason (a regular expression) of requests that are rejected although they match the schema."""
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -45,7 +48,7 @@ def test_openapi_generated_requests_are_answered_as_described(start: Any, mode: 
         answer = case.call()
         statuses.add(answer.status_code)
         status, reason = BEYOND_SCHEMAS.get(case.operation.label, (0, ""))
-        beyond = answer.status_code == status and reason in answer.text
+        beyond = answer.status_code == status and re.search(reason, answer.text) is not None
         case.validate_response(answer, excluded_checks=[positive_data_acceptance] if beyond else [])
         if answer.status_code >= 400:
             assert answer.json()["error"]

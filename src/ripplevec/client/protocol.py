@@ -243,7 +243,7 @@ def nearest_by_attributes(attributes: Any, k: int) -> Call[list[tuple[Id, float]
         call = nearest(attributes, k)
         return replace(call, query={**call.query, "by": "attributes"})
     body = {"attributes": _one_to_json("query", attributes), "k": k}
-    return Call("POST", "/v1/nearest", body, parse=parse_nearest)
+    return Call("POST", "/v1/attributes/nearest", body, parse=parse_nearest)
 
 
 def preview(neighbors: IdsLike, weights: Weights, attributes: Any = None) -> Call[Vector]:

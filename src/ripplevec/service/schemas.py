@@ -58,17 +58,23 @@ class VectorsRequest(_RequestModel):
     ids: list[VertexId]
 
 
+class NearestRequest(_RequestModel):
+    """A query vector and the number of nearest vertices to return."""
+
+    vector: list[FiniteNumber]
+    k: Annotated[Integer, Field(ge=1, json_schema_extra=K_RANGE)] = 10
+
+
 Attributes = Annotated[
-    dict[StrictStr, FiniteNumber] | list[FiniteNumber] | None,
+    dict[StrictStr, FiniteNumber] | list[FiniteNumber],
     Field(description="attributes of one vertex: values by name, or a list of numbers"),
 ]
 
 
-class NearestRequest(_RequestModel):
-    """A query, either a vector or attributes, and the number of nearest vertices to return."""
+class NearestByAttributesRequest(_RequestModel):
+    """Attributes and the number of vertices with the most similar attributes to return."""
 
-    vector: list[FiniteNumber] | None = None
-    attributes: Attributes = None
+    attributes: Attributes
     k: Annotated[Integer, Field(ge=1, json_schema_extra=K_RANGE)] = 10
 
 
@@ -77,7 +83,7 @@ class PreviewRequest(_RequestModel):
 
     neighbors: Annotated[list[VertexId], Field(validation_alias=AliasChoices("neighbors", "neighbours"))] = []
     weights: list[Weight] | None = None
-    attributes: Attributes = None
+    attributes: Attributes | None = None
 
 
 Newcomers = Annotated[

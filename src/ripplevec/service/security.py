@@ -25,7 +25,9 @@ PUBLIC_PREFIXES = ("/static/",)
 _PAGES = frozenset({"/", "/docs"})
 _TRUSTED_SITES = frozenset({"same-origin", "none"})  # not same-site, which includes other ports of this machine
 
-_READ_ONLY_POSTS = frozenset({"/v1/vectors", "/v1/nearest", "/v1/preview", "/v1/score", "/v1/recommend"})
+_READ_ONLY_POSTS = frozenset(
+    f"/v1/{name}" for name in ("vectors", "nearest", "attributes/nearest", "preview", "score", "recommend")
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

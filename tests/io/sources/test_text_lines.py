@@ -79,7 +79,7 @@ def test_csv_lines_saved_state_keeps_layout_and_id_type():
     assert saved_state["ids"] == "int"
     restored = CsvLines("e", ReadOptions(), saved_state)
     assert restored.read_header(lines_of(), False)
-    batch, bad_messages = restored.parse(LineBlock(3, b"1;2\na;b\n3;4"))
+    batch, bad_messages, _ = restored.parse(LineBlock(3, b"1;2\na;b\n3;4"))
     assert ids_to_list(batch.src) == [1, 3]
     assert [(bad.where, bad.message) for bad in bad_messages] == [("e, line 4", "a;b")]
     assert "--ids str" in bad_messages[0].reason
@@ -108,7 +108,7 @@ def test_json_lines_parse_any_message():
     assert text.is_data_line(b"[]\n")
     assert not text.is_data_line(b" \n")
     block = LineBlock(4, b'[1, 2]\n\n{"remove_edges": [[1, 2]]}\nnothing\n{"src": 3, "dst": 4}')
-    batch, bad_messages = text.parse(block)
+    batch, bad_messages, _ = text.parse(block)
     assert ids_to_list(batch.dst) == [2, 2, 4]
     assert batch.op.tolist() == [Op.ADD, Op.REMOVE, Op.ADD]
     assert [bad.where for bad in bad_messages] == ["e, line 7"]

@@ -358,7 +358,7 @@ def test_vectors_not_finite_return_500(start: Any, monkeypatch: pytest.MonkeyPat
 def test_nearest_by_attributes_ignores_edges(attributed: Any) -> None:
     proteins = {f"p{n}" for n in range(6, 12)}
     model, http = attributed.runtime.model, attributed.http
-    answer = http.post("/v1/nearest", json={"attributes": {"protein": 1, "of": 1}, "k": 6}).json()
+    answer = http.post("/v1/attributes/nearest", json={"attributes": {"protein": 1, "of": 1}, "k": 6}).json()
     assert {vertex for vertex, _ in answer["nearest"]} == proteins
     expected = model.nearest_by_attributes({"protein": 1, "of": 1}, 6)
     assert [tuple(pair) for pair in answer["nearest"]] == expected
@@ -380,9 +380,8 @@ def test_preview_with_attributes_matches_the_model(attributed: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "reason"),
     [
-        ("nearest", {"k": 3}, "one of vector and attributes"),
-        ("nearest", {"vector": [0.0] * 8, "attributes": {"x": 1}}, "one of vector and attributes"),
-        ("nearest", {"attributes": [1.0, 2.0]}, "sparse rows"),
+        ("attributes/nearest", {"k": 3}, "attributes"),
+        ("attributes/nearest", {"attributes": [1.0, 2.0]}, "sparse rows"),
         ("preview", {"neighbors": [], "attributes": {"x": -1}}, "row 0, column 'x'"),
         ("preview", {"neighbors": [], "attributes": {"x": "y"}}, "attributes"),
     ],
@@ -395,7 +394,7 @@ def test_reads_with_bad_attributes_are_rejected(attributed: Any, path: str, body
 def test_reads_by_attributes_without_attributes_in_the_model_are_rejected(service: Any) -> None:
     for answer in (
         service.http.get("/v1/vertices/r1/nearest?by=attributes"),
-        service.http.post("/v1/nearest", json={"attributes": {"x": 1}}),
+        service.http.post("/v1/attributes/nearest", json={"attributes": {"x": 1}}),
         service.http.post("/v1/preview", json={"neighbors": ["r1"], "attributes": {"x": 1}}),
     ):
         assert (answer.status_code, "attributes" in answer.json()["error"]) == (422, True)

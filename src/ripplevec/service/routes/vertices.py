@@ -115,17 +115,31 @@ def _encode_arrow(ids: list[Id], sequence: int, exists: NDArray[np.bool_], vecto
     openapi_extra=schemas.describe_json_body(schemas.NearestRequest),
 )
 async def nearest_to_vector(request: Request) -> Response:
-    """Return the vertices with the highest cosine to a vector, or with the most similar attributes, highest first."""
+    """Return the vertices with the highest cosine to a vector, highest first."""
     runtime: Runtime = request.app.state.runtime
     async with runtime.read_bodies.read(request) as (_, data):
         query = parse_body(schemas.NearestRequest, data)
         _check_k(runtime, query.k)
-        if (query.vector is None) is (query.attributes is None):
-            raise RejectedRequest(422, "expected one of vector and attributes, got both or none")
-        model = runtime.model
-        find = model.nearest_with_sequence if query.attributes is None else model.nearest_by_attributes_with_sequence
-        like = query.vector if query.attributes is None else query.attributes
-        sequence, neighbors = await runtime.run_search(find, like, query.k, receive=request.receive)
+        sequence, neighbors = await runtime.run_search(
+            runtime.model.nearest_with_sequence, query.vector, query.k, receive=request.receive
+        )
+    return json_response({"sequence": sequence, "nearest": neighbors})
+
+
+@router.post(
+    "/attributes/nearest",
+    response_model=schemas.Neighbors,
+    responses=_ERRORS,
+    openapi_extra=schemas.describe_json_body(schemas.NearestByAttributesRequest),
+)
+async def nearest_to_attributes(request: Request) -> Response:
+    """Return the vertices with the most similar attributes, whatever their edges, most similar first."""
+    runtime: Runtime = request.app.state.runtime
+    async with runtime.read_bodies.read(request) as (_, data):
+        query = parse_body(schemas.NearestByAttributesRequest, data)
+        _check_k(runtime, query.k)
+        find = runtime.model.nearest_by_attributes_with_sequence
+        sequence, neighbors = await runtime.run_search(find, query.attributes, query.k, receive=request.receive)
     return json_response({"sequence": sequence, "nearest": neighbors})
 
 
