@@ -1,6 +1,8 @@
 """Benchmark of the constants of attributes: weight, smoothing and refit, on graphs that they were not tuned on.
 
-    python benchmarks/attribute_constants.py [--seeds 3] [--json FILE]
+    python benchmarks/attribute_constants.py [--seeds 1] [--graphs NAME …] [--json FILE]
+
+An existing record is kept: the metrics of the given graphs are added to it.
 
 The weight 0.5, the smoothing over neighbors and the refit after a tenth of growth were chosen by scores on Blog and
 Flickr. Here they are compared with others on synthetic graphs of communities whose vertices have attributes that are
@@ -21,12 +23,15 @@ Blog and Flickr are included, to see what the criterion would choose there.
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _report import run_benchmark
+from _report import write_record
 from attributes import read_attributes
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -204,19 +209,31 @@ def measure_trial(dataset: Dataset, rows: Any, dim: int, seed: int) -> dict[str,
     return scores
 
 
-def measure(seeds: int) -> dict[str, float]:
-    """Return all metrics."""
-    metrics = {"seeds": float(seeds)}
-    for name in [*KINDS, *REAL]:
-        trials = []
-        for seed in range(seeds if name in KINDS else 1):
-            dataset, rows = generate(KINDS[name], seed) if name in KINDS else (load(name), read_attributes(name))
-            trials.append(measure_trial(dataset, rows, DIM if name in KINDS else REAL_DIM, seed))
-        for metric in trials[0]:
-            metrics[f"{name}_{metric}"] = float(np.mean([trial[metric] for trial in trials]))
-        print(name, {metric: round(metrics[f"{name}_{metric}"], 1) for metric in trials[0]}, flush=True)
-    return metrics
+def measure(name: str, seeds: int) -> dict[str, float]:
+    """Return the metrics of one kind of graph, means over the seeds."""
+    trials = []
+    for seed in range(seeds):
+        dataset, rows = generate(KINDS[name], seed) if name in KINDS else (load(name), read_attributes(name))
+        trials.append(measure_trial(dataset, rows, DIM if name in KINDS else REAL_DIM, seed))
+    means = {f"{name}_{metric}": float(np.mean([trial[metric] for trial in trials])) for metric in trials[0]}
+    return {f"{name}_seeds": float(seeds), **means}
+
+
+def main() -> None:
+    """Measure the given graphs, and write the record after each of them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--graphs", nargs="+", choices=[*KINDS, *REAL], default=[*KINDS, *REAL])
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    for name in options.graphs:
+        metrics = measure(name, options.seeds)
+        for metric, value in metrics.items():
+            print(f"{metric:40} {value:,.2f}", flush=True)
+        if options.json:
+            known = json.loads(options.json.read_text()) if options.json.exists() else {}
+            write_record(options.json, known | metrics)
 
 
 if __name__ == "__main__":
-    run_benchmark(__doc__, measure, "seeds", 3)
+    main()

@@ -30,6 +30,8 @@ def attribute_kinds() -> str:
     if record is None:
         return MISSING
     rows = {
-        label: [f"{record[f'{kind}_{metric}']:.1f}" for metric in COLUMNS.values()] for kind, label in KINDS.items()
+        label: [f"{record[f'{kind}_{metric}']:.1f}" for metric in COLUMNS.values()]
+        for kind, label in KINDS.items()
+        if f"{kind}_seeds" in record
     }
-    return f"Micro-F1 in %, mean over {record['seeds']:.0f} seeds:\n\n{markdown_table(list(COLUMNS), rows)}"
+    return f"Micro-F1 in %:\n\n{markdown_table(list(COLUMNS), rows)}"

@@ -27,6 +27,7 @@ WRITES = [
     ("DELETE", "/v1/vertices", {"ids": ["a"]}),
     ("DELETE", "/v1/vertices/c", None),
     ("PUT", "/v1/labels", {"labels": []}),
+    ("PUT", "/v1/attributes", {"attributes": [{"id": "b", "attributes": {"x": 1}}]}),
 ]
 READS = [
     ("GET", "/v1/stats", None),
@@ -35,6 +36,7 @@ READS = [
     ("GET", "/v1/vertices/b/nearest", None),
     ("POST", "/v1/vectors", {"ids": ["a"]}),
     ("POST", "/v1/nearest", {"vector": [1.0] * 8}),
+    ("POST", "/v1/attributes/nearest", {"attributes": {"x": 1}}),
     ("POST", "/v1/preview", {"neighbors": []}),
     ("POST", "/v1/score", {"pairs": [["a", "b"]]}),
     ("POST", "/v1/recommend", {"vertices": ["a"]}),
@@ -50,7 +52,7 @@ def send(service: Any, method: str, path: str, body: Any, token: str | None) -> 
 
 
 def test_tokens_permit_requests_of_their_scope(start: Any) -> None:
-    service = start(tokens=TOKENS, token=WRITE)
+    service = start(tokens=TOKENS, token=WRITE, parameters={"dim": 8, "attribute_dim": 4, "threads": 1})
     for method, path, body in WRITES + READS:
         assert send(service, method, path, body, None).status_code == 401, path
         assert send(service, method, path, body, OTHER).status_code == 401, path
