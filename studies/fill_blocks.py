@@ -13,7 +13,6 @@ from collections.abc import Callable
 from functools import partial
 
 from blocks import (
-    attribute_kinds,
     attributes,
     cluster,
     comparison,
@@ -35,7 +34,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
 BLOCKS: dict[str, Callable[[], str]] = {
     "attributes": attributes.attributes,
-    "attribute_kinds": attribute_kinds.attribute_kinds,
     "concepts_arrival": concepts.arrival,
     "concepts_influence": concepts.influence,
     "concepts_anchor": concepts.anchor,
