@@ -8,6 +8,7 @@ import pytest
 from ripplevec import Embedder
 from ripplevec.rules.correction_workspace import Workspace
 from ripplevec.rules.vector_store import VectorStore
+from ripplevec.util.growable_array import GrowableArray
 
 
 def make_store(**parameters: Any) -> VectorStore:
@@ -79,6 +80,16 @@ def test_workspace_clear_rows_zeroes_all_blocks() -> None:
     for block in (workspace.current, workspace.previous, workspace.rows, workspace.marked):
         assert not block.array[[2, 4]].any()
         assert block.array[[0, 1, 3, 5]].all()
+
+
+@pytest.mark.parametrize(("storage", "blocks"), [("float32", 2), ("float16", 3)])
+def test_workspace_allocate_requests_each_block_once(
+    storage: str, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requested = list[int]()
+    monkeypatch.setattr(GrowableArray, "allocate", lambda array: requested.append(id(array)))
+    make_workspace(make_store(storage=storage)).allocate()
+    assert len(requested) == len(set(requested)) == blocks
 
 
 @pytest.mark.parametrize("with_known", [False, True])

@@ -109,6 +109,19 @@ def test_grow_large_array_allocates_the_next_memory(monkeypatch: pytest.MonkeyPa
     assert requested == [2_500 * 1024, 2_000 * 1024]
 
 
+def test_allocate_requests_the_memory_of_large_arrays_that_are_not_in_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    requested = list[int]()
+    monkeypatch.setattr(growable_array, "prefault", lambda array: requested.append(len(array)))
+    for rows, directory in ((10, None), (300_000, None), (300_000, tmp_path)):
+        array = GrowableArray(np.float64, directory=directory)
+        array.grow(rows)
+        requested.clear()
+        array.allocate()
+        assert requested == ([rows] if rows > 10 and directory is None else [])
+
+
 def test_grow_array_keeps_content_and_fills_rest() -> None:
     array = np.array([[1, 2], [3, 4]])
     assert grow_array(array, 3, -1).tolist() == [[1, 2], [3, 4], [-1, -1]]

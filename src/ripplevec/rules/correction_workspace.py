@@ -30,6 +30,11 @@ class Workspace:
             for array in (self.current, self.previous, self.rows, self.marked):
                 array.grow(rows)
 
+    def allocate(self) -> None:
+        """Begin to allocate the memory of all blocks on another thread: the stream would wait for each page."""
+        for array in dict.fromkeys((self.current, self.previous, self.rows)):
+            array.allocate()
+
     def swap_blocks(self) -> None:
         """Exchange the two blocks."""
         self.current, self.previous = self.previous, self.current

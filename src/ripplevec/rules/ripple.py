@@ -152,9 +152,10 @@ class RippleRule:
         mean_degree = 2 * adjacency.edge_count / max(1, len(store.graph))  # about: vertices without edges count here
         if self.views(stats._replace(mean_degree=max(stats.mean_degree, mean_degree))) != self.views(stats):
             stats = stats.updated(adjacency, store.graph.row_count)
-        if self.workspace is None:
-            self.workspace = Workspace(store)
+        is_first, self.workspace = self.workspace is None, self.workspace or Workspace(store)
         self.workspace.grow(adjacency.capacity)
+        if is_first:
+            self.workspace.allocate()
         new = self.coordinates.new_like() if stats == self.graph_stats else self._new_coordinates(stats)
         before, after = Version(self.coordinates, self.graph_stats), Version(new, stats)
         return GradualCorrection(before, after, self.workspace, self.seed, sequence)

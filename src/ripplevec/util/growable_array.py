@@ -68,6 +68,11 @@ class GrowableArray:
             self._prefault_next(rows - before)
         return self.array
 
+    def allocate(self) -> None:
+        """Begin to allocate the memory of all rows on another thread, if it is large and not in a file."""
+        if self._file is None and self.array.nbytes >= LARGE_BYTES:
+            prefault(self.array)
+
     def _prefault_next(self, rows: int) -> None:
         """Allocate the memory for as many rows as the array has just grown by, within limits."""
         row_bytes = _byte_size(self.array.shape[1:], self.array.dtype)
