@@ -49,7 +49,25 @@ def cluster() -> str:
         f"{record['vertices']:,.0f} vertices and arrivals with {model.EDGES_PER_ARRIVAL} edges, 128 dimensions. All "
         f"processes run on one machine with {record['cores']} cores, so more shards than cores only add cost."
     )
-    return f"{markdown_table(head, rows)}\n\n{_wrap(setting)}"
+    limits = _describe_processor_time(alone, columns[1 + SHARDS.index(2)], record["cores"])
+    return f"{markdown_table(head, rows)}\n\n{_wrap(setting)}\n\n{_wrap(limits)}"
+
+
+def _describe_processor_time(alone: dict[str, Any], two: dict[str, Any], cores: int) -> str:
+    """Return a paragraph about what limits two shards: their processor time, and how long they wait."""
+    smallest, small, large = SIZES
+    work = {size: two[f"driver_{size}"] + two[f"processor_{size}"] for size in SIZES}
+    work_alone, reachable = alone[f"driver_{large}"], alone[f"seconds_{large}"] * cores / work[large]
+    return (
+        f"**What limits two shards.** For {_edges(large)}, driver and shards take {_time(work[large])} of processor "
+        f"time, {work[large] / work_alone:.1f} times that of a model without shards ({_time(work_alone)}): ids are "
+        "sent to their shards, every endpoint is entered with the number of the other one, and rows are packed, sent "
+        f"and received. Even if they never waited for each other, two shards on {cores} cores would reach only "
+        f"{reachable:.2f} × of the throughput. They do wait: the cores are idle for "
+        f"{1 - work[large] / cores / two[f'seconds_{large}']:.0%} of the time. Small batches are limited by costs that "
+        f"do not depend on their size: a single arrival takes {_time(work[smallest])} of processor time, "
+        f"{_edges(small)} take {_time(work[small])}."
+    )
 
 
 def cluster_model() -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -172,3 +175,28 @@ def test_unread_results_that_failed_are_drained_without_error() -> None:
     unread.drain()
     held: list[Any] = unread.held
     assert held == []
+
+
+COUNT_MAPPED_BLOCKS = """
+import ctypes
+import numpy as np
+from ripplevec.cluster.ray_transport import keep_freed_memory
+
+class Info(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in "a b c hblks d e f g h i".split()]
+
+mallinfo = ctypes.CDLL(None).mallinfo2
+mallinfo.restype = Info
+arrays = []  # freed memory would change the settings
+for set_up in (lambda: None, keep_freed_memory):
+    set_up()
+    before = mallinfo().hblks
+    arrays.append(np.empty(30 << 20, np.uint8))
+    print(mallinfo().hblks - before)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc 2.33")
+def test_keep_freed_memory_takes_large_arrays_from_reused_memory() -> None:
+    done = subprocess.run([sys.executable, "-c", COUNT_MAPPED_BLOCKS], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["1", "0"], done.stderr
