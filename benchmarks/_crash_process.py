@@ -21,7 +21,7 @@ from ripplevec.cluster.sharded_embedder import IN_PROCESS, Sharded
 from ripplevec.durability.journal import Journal
 from ripplevec.durability.session import JournalEntry, Session
 from ripplevec.durability.session_model import SessionModel
-from ripplevec.engine import engine
+from ripplevec.engine import correction_schedule
 from ripplevec.errors import SelfLoopWarning
 from ripplevec.io.messages import decode_messages
 from ripplevec.io.readers.edge_rows import ReadOptions
@@ -65,7 +65,7 @@ Report = Callable[..., None]
 
 def slow_down_anchors() -> None:
     """Let anchors take many batches, as on a large graph."""
-    engine.SPREAD_VERTICES = 1
+    correction_schedule.SPREAD_VERTICES = 1
 
 
 def kill_self_at(moment: str, call: int) -> None:

@@ -18,7 +18,7 @@ from _report import run_benchmark
 from numpy.typing import NDArray
 
 from ripplevec import Embedder
-from ripplevec.engine import engine as engine_module
+from ripplevec.engine import correction_schedule
 from ripplevec.lab.datasets.synthetic import growing_communities, preferential_attachment
 from ripplevec.util.parallel import resolve_threads
 
@@ -58,15 +58,15 @@ def _compare_on(edges: NDArray[np.int64], vertices: int) -> dict[str, float]:
 def _grow(edges: NDArray[np.int64], begin: int, spread: float) -> Embedder:
     """Return a model that streamed all edges from `begin` on, with one anchor spread over this growth; 0: immediate."""
     pace: Literal["gradual", "immediate"] = "gradual" if spread else "immediate"
-    before = engine_module.MAX_SPREAD, engine_module.SPREAD_VERTICES
-    engine_module.MAX_SPREAD, engine_module.SPREAD_VERTICES = spread, 1
+    before = correction_schedule.MAX_SPREAD, correction_schedule.SPREAD_VERTICES
+    correction_schedule.MAX_SPREAD, correction_schedule.SPREAD_VERTICES = spread, 1
     try:
         model = Embedder(dim=DIM, anchor_growth=INTERVAL, anchor_pace=pace).fit(edges[:begin])
         source = edges[begin:].max(axis=1)
         for group in np.split(edges[begin:], np.flatnonzero(np.diff(source // BATCH_SIZE)) + 1):
             model.partial_fit(group)
     finally:
-        engine_module.MAX_SPREAD, engine_module.SPREAD_VERTICES = before
+        correction_schedule.MAX_SPREAD, correction_schedule.SPREAD_VERTICES = before
     if model.engine.anchors != 1:
         raise RuntimeError(f"expected one anchor, got {model.engine.anchors}")
     return model

@@ -12,7 +12,7 @@ import pytest
 from histories import Follower, Reference, State, make_batches, read_state
 
 from ripplevec import Batch, Changes, Embedder, Session
-from ripplevec.engine import engine as engine_module
+from ripplevec.engine import correction_schedule
 from ripplevec.rules import ripple
 from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.rules.ripple import RippleRule
@@ -32,7 +32,7 @@ def slow_anchors(monkeypatch: pytest.MonkeyPatch) -> None:
             return result
 
         monkeypatch.setattr(owner, name, slowly)
-    monkeypatch.setattr(engine_module, "SPREAD_VERTICES", 300)  # corrections take several batches
+    monkeypatch.setattr(correction_schedule, "SPREAD_VERTICES", 300)  # corrections take several batches
 
 
 def read_during(model: Embedder, write: Callable[[], None], readers: int = 3) -> list[State]:

@@ -21,7 +21,7 @@ from scheduler import Deadlock, Scheduler
 from ripplevec import Changes, Embedder, Session
 from ripplevec.durability import session as session_module
 from ripplevec.durability.session_model import SessionModel
-from ripplevec.engine import engine as engine_module
+from ripplevec.engine import correction_schedule
 from ripplevec.rules import ripple
 from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.rules.ripple import RippleRule
@@ -41,7 +41,7 @@ BATCHES = make_batches(9)
 @pytest.fixture(autouse=True)
 def slow_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let gradual corrections take several batches, as on a large graph."""
-    monkeypatch.setattr(engine_module, "SPREAD_VERTICES", 1)
+    monkeypatch.setattr(correction_schedule, "SPREAD_VERTICES", 1)
 
 
 @cache

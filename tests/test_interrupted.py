@@ -18,7 +18,7 @@ from interrupts import raise_at_line
 
 from ripplevec import Batch, Embedder, Session, embedder
 from ripplevec.batch import Op
-from ripplevec.engine import engine as engine_module
+from ripplevec.engine import correction_schedule
 from ripplevec.errors import SelfLoopWarning, StateError
 from ripplevec.rules import ripple
 from ripplevec.rules.ripple import RippleRule
@@ -33,7 +33,7 @@ MAX_INTERRUPTS = int(os.environ.get("RIPPLEVEC_INTERRUPTS", "40"))
 @pytest.fixture(autouse=True)
 def slow_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let gradual corrections take several batches, as on a large graph."""
-    monkeypatch.setattr(engine_module, "SPREAD_VERTICES", 1)
+    monkeypatch.setattr(correction_schedule, "SPREAD_VERTICES", 1)
 
 
 def in_library(file: str) -> bool:
@@ -261,7 +261,7 @@ def fail_allocations(names: list[str]) -> None:
     """Let one allocation fail, for each of many, and print the results. For a separate process."""
     from failing_memory import FailingAllocator
 
-    engine_module.SPREAD_VERTICES = 1
+    correction_schedule.SPREAD_VERTICES = 1
     allocator = FailingAllocator()
     for name in names:
         before, change = globals()[name]()

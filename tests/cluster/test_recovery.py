@@ -19,6 +19,7 @@ from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.sharded_embedder import IN_PROCESS, Sharded, ShardedEmbedder
 from ripplevec.cluster.transport import LocalTransport
 from ripplevec.durability import session as sessions
+from ripplevec.engine import correction_schedule
 from ripplevec.errors import LostStateError, StateError
 from ripplevec.io.protocols import ReadResult
 from ripplevec.service import vector_store_sync
@@ -314,3 +315,26 @@ def test_vector_store_is_complete_after_loss_of_shards(
         expected = single_after(0, 2, 3, 4)
         assert sink.vectors == dict(zip(expected.ids, expected.to_numpy().tolist(), strict=True))
         assert session.recoveries == 1
+
+
+def test_session_with_loss_during_gradual_correction_continues_bit_for_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(correction_schedule, "SPREAD_VERTICES", 1)  # corrections take several batches
+    monkeypatch.setattr(correction_schedule, "MAX_SPREAD", 0.5)
+    monkeypatch.setattr("ripplevec.cluster.shard_correction.MIN_SHARD_CREDIT", 1)
+    digests: list[list[str]] = []
+    for name in ("interrupted", "whole"):
+        with open_session(tmp_path / name, anchor_growth=0.1, anchor_pace="gradual") as session:
+            session.apply(edges(0, 200))
+            digests.append([])
+            for seed in range(1, 12):
+                if name == "interrupted" and seed in (2, 5, 8):
+                    lose_once("advance_correction")
+                if seed == 5:
+                    session.snapshot()  # in the middle of a correction
+                session.apply(edges(seed, 6))
+                digests[-1].append(session.model.digest())
+            assert session.model.engine.anchors >= 1
+            assert (session.recoveries >= 2) == (name == "interrupted")
+    assert digests[0] == digests[1]

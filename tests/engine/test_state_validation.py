@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder
-from ripplevec.engine import engine as engine_module
+from ripplevec.engine import correction_schedule
 from ripplevec.engine.state_validation import check_state
 from ripplevec.errors import FormatError
 
@@ -197,7 +197,7 @@ def test_check_of_tampered_times_or_influenced_sets_raises(
     ],
 )
 def test_check_of_a_tampered_correction_raises(change: Change, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "SPREAD_VERTICES", 1)
+    monkeypatch.setattr(correction_schedule, "SPREAD_VERTICES", 1)
     model = Embedder(dim=3, start_size=6, anchor_growth=0.3, threads=1)
     number, state = 0, dict[str, NDArray[Any]]()
     while "pending_block_current" not in state or not state["pending_queue"].size:

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder, Op, Session, SpectralView
 from ripplevec.durability.journal import Journal
-from ripplevec.engine import engine as engine_module
+from ripplevec.engine import correction_schedule
 from ripplevec.engine.engine import Engine
 from ripplevec.lab.datasets.synthetic import planted_partition
-from ripplevec.rules import gradual_correction
+from ripplevec.rules import correction_pace, gradual_correction
 from ripplevec.rules.gradual_correction import CHUNK_ROWS, STAGES, GradualCorrection
 from ripplevec.rules.vector_store import VectorStore
 
@@ -44,11 +44,12 @@ KINDS: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def slow_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let corrections take many batches, as on a large graph, and visit every stage."""
-    monkeypatch.setattr(engine_module, "SPREAD_VERTICES", 1)
-    monkeypatch.setattr(engine_module, "MAX_SPREAD", 0.5)
+    monkeypatch.setattr(correction_schedule, "SPREAD_VERTICES", 1)
+    monkeypatch.setattr(correction_schedule, "MAX_SPREAD", 0.5)
     monkeypatch.setattr(gradual_correction, "SLICE_ROWS", 8)
-    monkeypatch.setattr(gradual_correction, "MIN_CREDIT", 0)
-    monkeypatch.setitem(gradual_correction.COST, "probe", 1.0)
+    monkeypatch.setattr(correction_pace, "SLICE_ROWS", 8)
+    monkeypatch.setattr(GradualCorrection, "min_credit", 0.0)
+    monkeypatch.setitem(correction_pace.COST, "probe", 1.0)
     monkeypatch.setattr(gradual_correction, "REPEAT_RATIO", 2.0)  # every filter counts as too weak
     catch_up = GradualCorrection._catch_up
     monkeypatch.setattr(GradualCorrection, "_catch_up", lambda self, store, _: 30 * catch_up(self, store, 1.0))
@@ -577,7 +578,7 @@ def max_work_per_arrival(vertices: int, monkeypatch: pytest.MonkeyPatch) -> floa
     with monkeypatch.context() as patch:
         patch.setattr(GradualCorrection, "_process_rows", counting_process)
         patch.setattr(GradualCorrection, "_catch_up", counting_catch_up)
-        patch.setattr(engine_module, "SPREAD_VERTICES", 1)
+        patch.setattr(correction_schedule, "SPREAD_VERTICES", 1)
         for number in range(vertices // 20):
             work[0] = 0.0
             model.add_vertex(f"v{number}", rng.integers(0, vertices, 4).tolist())
@@ -594,8 +595,8 @@ def test_work_per_arrival_does_not_grow_with_the_graph(monkeypatch: pytest.Monke
 
 def stream_until_anchor(growth: float, spread: float, monkeypatch: pytest.MonkeyPatch) -> tuple[Embedder, float]:
     """Stream single arrivals until the first anchor; return the model and the growth of the graph at that time."""
-    monkeypatch.setattr(engine_module, "SPREAD_VERTICES", 1)
-    monkeypatch.setattr(engine_module, "MAX_SPREAD", spread)
+    monkeypatch.setattr(correction_schedule, "SPREAD_VERTICES", 1)
+    monkeypatch.setattr(correction_schedule, "MAX_SPREAD", spread)
     vertices, rng = 1_500, np.random.default_rng(0)
     targets = [rng.integers(0, vertices // 10, 6) * 10 + i % 10 for i in range(2 * vertices)]  # ten communities
     edges = [(i, j) for i in range(vertices) for j in targets[i].tolist() if i != j]
@@ -610,8 +611,8 @@ def stream_until_anchor(growth: float, spread: float, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("sample", [100_000, 256])
 def test_spread_correction_is_complete_about_when_it_is_due(sample: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for stage in gradual_correction.SAMPLE_ROWS:
-        monkeypatch.setitem(gradual_correction.SAMPLE_ROWS, stage, sample)
+    for stage in correction_pace.SAMPLE_ROWS:
+        monkeypatch.setitem(correction_pace.SAMPLE_ROWS, stage, sample)
     _, growth = stream_until_anchor(0.4, 0.2, monkeypatch)  # begins at 0.2
     assert 0.34 < growth < 0.41  # the announcement follows
 
@@ -619,8 +620,9 @@ def test_spread_correction_is_complete_about_when_it_is_due(sample: int, monkeyp
 def test_correction_from_samples_separates_communities(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"probe": 256, "project": 1_000, "transform": 256}
     for stage, size in sizes.items():
-        monkeypatch.setitem(gradual_correction.SAMPLE_ROWS, stage, size)
+        monkeypatch.setitem(correction_pace.SAMPLE_ROWS, stage, size)
     monkeypatch.setattr(gradual_correction, "SLICE_ROWS", 8)
+    monkeypatch.setattr(correction_pace, "SLICE_ROWS", 8)
     model, _ = stream_until_anchor(0.4, 0.2, monkeypatch)
     vectors, community = model.vectors(np.arange(len(model))), np.arange(len(model)) % 10
     centers = np.stack([vectors[community == one].mean(axis=0) for one in range(10)])

@@ -1,6 +1,7 @@
 """Engine of a model on several shards, with the methods of the single-machine `Engine`.
 
-Results equal those of `Engine`: bit for bit without anchors, up to rounding with anchors that run on shards.
+Results equal those of `Engine`: bit for bit without anchors, up to rounding with anchors that are computed at once, and
+approximately with gradual ones (`shard_correction.py`).
 
 The driver knows the number of vertices and edges, the coordinates and the counters; it stores no rows. All rows are row
 codes (see `routing.py`).
@@ -28,15 +29,18 @@ from ripplevec.cluster.ingestion import VertexRemoval, split_batch_for_shards
 from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.read_snapshot import ReadSnapshot
 from ripplevec.cluster.routing import join_id_columns
-from ripplevec.cluster.shard import AnchorSummary, MovedRows, ShardSummary, TooSmallError
+from ripplevec.cluster.shard import AnchorSummary, CorrectionSummary, MovedRows, ShardSummary, TooSmallError
+from ripplevec.cluster.shard_correction import RemoteCorrection
 from ripplevec.cluster.state_arrays import ClusterSnapshot, LazyClusterState, lazy_state, read_counters, split_state
 from ripplevec.cluster.transport import Transport
+from ripplevec.engine.correction_schedule import CorrectionSchedule
 from ripplevec.engine.state_validation import check_shards
 from ripplevec.errors import LostStateError, SelfLoopWarning
 from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray, WeightScale
 from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.parameters import Parameters
+from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views.base import Progress
 from ripplevec.views.solvers import MAX_DENSE_SIZE
@@ -53,7 +57,7 @@ class RemoteVectors:
     moved: list[MovedRows]
 
 
-class ClusterEngine(ShardReads):
+class ClusterEngine(CorrectionSchedule, ShardReads):
     """The engine of a model on shards.
 
     Parameters
@@ -79,6 +83,9 @@ class ClusterEngine(ShardReads):
         self.transport, self.parameters = transport, parameters
         self.recovery_hint, self._on_loss = recovery_hint, on_loss
         self.anchor_growth, self.start_size = parameters.resolved_anchor_growth, parameters.resolved_start_size
+        self.gradual = parameters.anchor_pace == "gradual"
+        self.scale_interval = self.gradual and parameters.anchor_growth == "auto"
+        self.correction = None
         self.aging = parameters.create_edge_aging()
         if self.aging is not None:
             self.aging.window = None  # each shard has a window of its own
@@ -129,13 +136,16 @@ class ClusterEngine(ShardReads):
 
     def apply(self, batch: Batch) -> BatchOutcome:
         """Apply a batch that `check_batch` accepts."""
-        first_new, anchors_before = self.next_arrival, self.anchors
+        first_new, anchors_before, growth = self.next_arrival, self.anchors, self.growth
         with self._updating():
             moved, removed, edges = self._update(batch)
             events, changes = len(batch) + self._expired, moved.size + len(removed)
-            if self._record_batch(events, edges, changes, self.rule.rows_shortened):
-                moved = np.union1d(moved, self._run_anchor(self._correct))
+            due = self._record_batch(events, edges, changes, self.rule.rows_shortened)
+            corrected = self._correct_if_due(due, moved, first_new, self.growth - growth)
+            if corrected.size:
+                moved = np.union1d(moved, corrected)
             if not self.edges:
+                self._abandon_correction()
                 self.rule.reset(cast(VectorStore, RemoteStore(self, RemoteArrivalGraph(self))))
                 self._broadcast_coordinates()
         return BatchOutcome(moved, first_new, removed, self.anchors > anchors_before)
@@ -155,7 +165,9 @@ class ClusterEngine(ShardReads):
         self.update_incomplete = False
 
     def may_trigger_anchor(self, batch: Batch) -> bool:
-        """Return whether a batch may make an anchor due."""
+        """Return whether a batch may make an anchor due that is computed before the batch is complete."""
+        if self.ready and self._is_gradual:
+            return False
         if 2 * len(batch) < self.growth_slack and batch.op is None and self.aging is None:
             return False
         has_edges = self.has_edges if self.duplicate_policy == DUPLICATE_POLICIES["ignore"] else None
@@ -273,7 +285,11 @@ class ClusterEngine(ShardReads):
     def anchor(self) -> RowArray:
         """Correct all vectors now, or compute the start of a model that began empty; return the rows that moved."""
         with self._updating():
-            return self._run_anchor(self._correct)
+            return self._anchor_in_batch()
+
+    def _anchor_in_batch(self) -> RowArray:
+        self._abandon_correction()
+        return self._run_anchor(self._correct)
 
     def _correct(self) -> RowArray:
         if not self.ready:
@@ -320,6 +336,41 @@ class ClusterEngine(ShardReads):
         if not self.rule.one_by_one:
             self.query("set_coordinates", state=self.rule.state())
 
+    # ------------------------------------------------------------------ gradual corrections
+
+    @property
+    def _row_count(self) -> int:
+        return self.vertices
+
+    def _begin_correction(self) -> RemoteCorrection | None:
+        """Begin a gradual correction, unless the views of the model have to change: this is done at once."""
+        rule = cast(RippleRule, self.rule)
+        stats, mean_degree = rule.graph_stats, 2 * self.edges / max(1, self.vertices)
+        if rule.views(stats._replace(mean_degree=max(stats.mean_degree, mean_degree))) != rule.views(stats):
+            return None
+        return self._new_correction()
+
+    def _new_correction(self) -> RemoteCorrection:
+        return RemoteCorrection(self, max(view.degree for view in cast(RippleRule, self.rule).coordinates.views))
+
+    def _follow_moved(self, moved: RowArray, first_new: int) -> None:
+        """Do nothing: every shard has recorded its moved rows with the batch."""
+
+    def _compute_slices(self, correction: RemoteCorrection, credit: float) -> RowArray:
+        shards, threshold = self.transport.size, self.parameters.change_threshold
+        summaries: list[CorrectionSummary] = self.transport.run(
+            "advance_correction", credit=credit / shards, threshold=threshold
+        )
+        first = summaries[0]
+        if first.error is not None:
+            raise first.error
+        correction.credit, correction.coordinates = first.credit * shards, first.coordinates
+        correction.swapped = correction.finished = first.finished
+        return np.concatenate([summary.moved * shards + shard for shard, summary in enumerate(summaries)])
+
+    def _adopt_correction(self, correction: RemoteCorrection) -> None:
+        self.rule.restore(correction.coordinates)
+
     # ------------------------------------------------------------------ saved state
 
     def state(self) -> LazyClusterState:
@@ -338,6 +389,11 @@ class ClusterEngine(ShardReads):
         self.query("restore", shards)
         self.rule.restore(strip_prefix("rule_", state))
         self._broadcast_coordinates()
+        self.correction = None
+        if pending := strip_prefix("pending_", state):
+            self.correction = self._new_correction()
+            self.correction.restore(pending)
+            self.query("restore_correction", shards)
         self.next_arrival, self.loops = int(state["next_arrival"]), 0
         for name, value in read_counters(state).items():
             setattr(self, name, value)

@@ -55,12 +55,16 @@ class Halo:
         kernels.lookup_values(codes, self._table, self._distinct, self._row_of_index, rows)
         return rows
 
-    def receive(self, parts: Sequence[NDArray[Any]]) -> None:
-        """Store the requested rows: one part per shard, each in the requested order, as packed by `pack_rows`."""
+    def receive(self, parts: Sequence[NDArray[Any]], block: NDArray[Any] | None = None) -> None:
+        """Store the requested rows: one part per shard, each in the requested order, as packed by `pack_rows`.
+
+        They are rows of the store, or of another block with as many rows.
+        """
         store, first = self._store, self.first_row
+        target = store.kernel_array if block is None else block
         for requested, part in zip(self.requested, parts, strict=True):
             rows = slice(first, first + requested.size)
-            store.kernel_array[rows] = part[: requested.size]
+            target[rows] = part[: requested.size]
             if len(part) > requested.size:
                 store.placed[rows] = _trailing_bytes(part, requested.size)
             first = rows.stop
@@ -114,6 +118,13 @@ def pack_rows(store: VectorStore, rows: RowArray, *, with_placed: bool = False) 
     kernels.gather_rows(source, rows, part)
     if trailing:
         _trailing_bytes(part, rows.size)[:] = store.placed[rows]
+    return part
+
+
+def gather_rows(block: NDArray[Any], rows: RowArray) -> NDArray[Any]:
+    """Copy rows of a block into one matrix."""
+    part = np.empty((rows.size, block.shape[1]), block.dtype)
+    kernels.gather_rows(block, rows, part)
     return part
 
 

@@ -10,7 +10,7 @@ from copy import copy as shallow_copy
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from ripplevec.batch import IdColumn
 from ripplevec.cluster.edge_expiry import AgingStep, expire_edges
 from ripplevec.cluster.ingestion import NO_ROWS, BatchSlice, EndpointBlock, GraphUpdate, VertexRemoval
+from ripplevec.cluster.shard_correction import ShardCorrection
 from ripplevec.cluster.shard_graph import ShardGraph
 from ripplevec.cluster.shard_operator import ShardedAdjacency
 from ripplevec.cluster.shard_step import ShardBackend
 from ripplevec.graph.adjacency import RowArray, WeightScale
+from ripplevec.graph.graph import strip_prefix
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import (
     CorrectionError,
@@ -33,6 +35,8 @@ from ripplevec.rules.anchor import (
     find_moved_rows,
 )
 from ripplevec.rules.batch_step import run_batch_step
+from ripplevec.rules.correction_workspace import Workspace
+from ripplevec.rules.gradual_correction import Version
 from ripplevec.views.base import Basis
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.solvers import MAX_DENSE_SIZE
@@ -73,6 +77,16 @@ class AnchorSummary(NamedTuple):
     error: CorrectionError | None  # why no usable vectors were found; equal on all shards
 
 
+class CorrectionSummary(NamedTuple):
+    """The outcome of some slices of a gradual correction on one shard."""
+
+    moved: RowArray  # rows whose served vectors moved by more than the threshold, once it is finished
+    coordinates: dict[str, NDArray[Any]]  # saved form of the new coordinates, from the first shard only
+    error: CorrectionError | None  # why no usable vectors were found; equal on all shards
+    credit: float  # that is left; equal on all shards
+    finished: bool = False
+
+
 class TooSmallError(CorrectionError):
     """A graph is too small to be solved from scratch on shards and must be solved on the driver."""
 
@@ -86,6 +100,7 @@ class Shard(ShardGraph):
         self.needed = 0  # how many of these bytes were vectors that the receiver had to read
         self.changed_vectors: dict[int, NDArray[Any]] = {}  # by sequence number, until they will not be read any more
         self.snapshots: dict[int, Shard] = {}  # copies of the state before an update, by number
+        self.correction: ShardCorrection | None = None
 
     # ------------------------------------------------------------------ batches
 
@@ -129,6 +144,8 @@ class Shard(ShardGraph):
             backend = ShardBackend(self, update, sequence)
             run_batch_step(backend)
             changed, moved, shortened = backend.changes.edges, backend.moved_rows(), backend.shortened
+        if self.correction is not None:
+            self.correction.record_batch(self.store, moved, update.first_new)
         edges = self.graph.adjacency.edge_count
         moved_rows = self._describe_moved(moved, sequence)
         return ShardSummary(moved_rows, edges, changed, shortened, update.loops, update.next_arrival, expired)
@@ -169,6 +186,66 @@ class Shard(ShardGraph):
     def count_rows(self) -> int:
         """Return the number of rows ever used."""
         return self.graph.row_count
+
+    def remove_vertex(self, row: int) -> list[RowArray]:
+        """Remove a vertex of this shard with its edges; return its neighbors as rows on each shard."""
+        if self.correction is not None:
+            self.correction.clear_rows(np.array([row]))
+        return super().remove_vertex(row)
+
+    # ------------------------------------------------------------------ gradual corrections
+
+    def begin_correction(self, *, sequence: int, first_new: int, rows: int, spread: float) -> None:
+        """Begin a correction with the current views; see `RemoteCorrection.plan`."""
+        rule = self.rule
+        if rule.workspace is None:
+            rule.workspace = Workspace(self.store)
+        rule.workspace.grow(self.graph.adjacency.capacity)
+        before = Version(rule.coordinates, rule.graph_stats)
+        after = before._replace(coordinates=rule.coordinates.new_like())
+        self.correction = ShardCorrection(before, after, rule.workspace, rule.seed, sequence)
+        self.correction.first_new, self.correction.planned_rows = first_new, rows
+        self.correction.plan(rows, spread, 0.0)
+
+    def advance_correction(self, *, credit: float, threshold: float) -> CorrectionSummary:
+        """Compute slices of the correction worth this credit, together with all other shards."""
+        correction, rule = self.correction, self.rule
+        assert correction is not None
+        correction.mesh = self.mesh
+        try:
+            moved = correction.advance(self.store, credit, threshold, rule.threads)
+        except CorrectionError as error:  # the same on all shards: their vectors are unchanged
+            return CorrectionSummary(NO_ROWS, {}, error, 0.0)
+        if not correction.finished:
+            return CorrectionSummary(NO_ROWS, {}, None, correction.credit)
+        self.correction = None
+        rule.set_coordinates(correction.after.stats, correction.new)
+        return CorrectionSummary(moved, rule.state() if self.index == 0 else {}, None, 0.0, finished=True)
+
+    def abandon_correction(self) -> None:
+        """Stop the correction."""
+        if self.correction is not None:
+            self.correction.abandon()
+            self.correction = None
+
+    def report_progress(self) -> NDArray[np.float64]:
+        """Return numbers that describe the state of the correction."""
+        return np.empty(0) if self.correction is None else self.correction.progress()
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return the state of this shard as plain arrays."""
+        pending = {} if self.correction is None else self.correction.state(self.store)
+        return {**super().state(), **{f"pending_{name}": array for name, array in pending.items()}}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Replace the state of this shard by one that `state` returned, without its correction."""
+        self.correction = self.rule.workspace = None
+        super().restore(state)
+
+    def restore_correction(self, state: dict[str, NDArray[Any]]) -> None:
+        """Restore the correction of a state, after its coordinates."""
+        pending = strip_prefix("pending_", state)
+        self.correction = cast(ShardCorrection, self.rule.restore_correction(self.store, pending, ShardCorrection))
 
     # ------------------------------------------------------------------ anchors and starts
 
@@ -212,6 +289,7 @@ class Shard(ShardGraph):
         """Copy the state of this shard for readers, under a number."""
         copied = shallow_copy(self)
         copied.graph, copied.rule, copied.snapshots = self.graph.copy(), self.rule.copy(), {}
+        copied.correction = None
         copied.store, copied.aging = self.store.copy(copied.graph), deepcopy(self.aging)
         self.snapshots[snapshot] = copied
 

@@ -33,8 +33,8 @@ class ShardedEmbedder(Embedder):
     """An `Embedder` whose vertices are distributed over the machines of a Ray cluster.
 
     It has the methods and parameters of `Embedder` and produces the same vectors for any number of shards: bit for bit
-    without anchors, up to rounding with anchors. If a shard is lost, with its process or its machine, the model becomes
-    unusable. A session (`Sharded`) recovers it automatically.
+    without anchors, up to rounding with immediate anchors, and approximately with gradual ones. If a shard is lost,
+    with its process or its machine, the model becomes unusable. A session (`Sharded`) recovers it automatically.
 
     Parameters
     ----------

@@ -100,10 +100,13 @@ def read_counters(state: Mapping[str, NDArray[Any]]) -> dict[str, int]:
 
 
 def _driver_arrays(engine: ClusterEngine) -> Arrays:
+    aging = {} if engine.aging is None else engine.aging.state()
+    pending = {} if engine.correction is None else engine.correction.state()
     return {
         "shards": np.array(engine.transport.size),
         "next_arrival": np.array(engine.next_arrival),
         "counters": np.array(list(engine.counters().values())),
         **{f"rule_{name}": array for name, array in engine.rule.state().items()},
-        **{f"memory_{name}": array for name, array in (engine.aging.state() if engine.aging else {}).items()},
+        **{f"memory_{name}": array for name, array in aging.items()},
+        **{f"pending_{name}": array for name, array in pending.items()},
     }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy, deepcopy
-from math import inf
 from os import PathLike
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import AttributeRows, Batch, Id, IdColumn
 from ripplevec.changes import BatchOutcome
+from ripplevec.engine.correction_schedule import CorrectionSchedule
 from ripplevec.engine.counters import COUNTERS
 from ripplevec.engine.digest import StateSnapshot
 from ripplevec.engine.reads import LocalReads
@@ -24,7 +24,6 @@ from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray
 from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.graph.graph import Graph, GraphDelta, merge_deltas, strip_prefix
 from ripplevec.graph.id_table import encode_ids
-from ripplevec.rules.anchor import CorrectionError
 from ripplevec.rules.base import Rule
 from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.rules.ripple import RippleRule
@@ -32,25 +31,8 @@ from ripplevec.rules.vector_store import VectorStore
 from ripplevec.temporal.edge_aging import EdgeAging
 from ripplevec.views.base import Progress
 
-SMALL_GRAPH = 8_000
-"""Vertices up to which the growth between two anchors does not depend on the size of the graph."""
 
-INTERVAL_EXPONENT, MAX_INTERVAL = 0.75, 0.6
-"""Of larger graphs, the growth between anchors increases with this power of the size, up to a maximum: there, anchors
-cost about twice as much as the arrivals themselves. Communities of many vertices change slowly."""
-
-MAX_SPREAD = 0.1
-"""Largest growth over which the cost of a gradual correction is spread. Over more growth, arrivals pay less at a time,
-and the correction is less exact: over 0.1, about as exact as an immediate one (`benchmarks/anchor_spread.py`)."""
-
-SPREAD_VERTICES = 40_000
-"""The cost is spread over at most this share of the growth between two anchors: vertices / SPREAD_VERTICES, up to 1/2.
-A smaller graph costs less to correct, and its corrections are complete sooner."""
-
-_NO_ROWS = np.empty(0, np.int64)
-
-
-class Engine(LocalReads):
+class Engine(CorrectionSchedule, LocalReads):
     """State of a model: graph, vectors, rule and counters."""
 
     def __init__(
@@ -73,7 +55,7 @@ class Engine(LocalReads):
         self.anchor_growth, self.start_size, self.change_threshold = anchor_growth, start_size, change_threshold
         self.gradual = gradual  # whether the stream pays for anchors in small slices
         self.scale_interval = scale_interval  # whether large graphs are corrected after more growth than small ones
-        self.correction: GradualCorrection | None = None
+        self.correction = None
         if aging is not None:
             aging.attach(graph)
         self.reset_counters()
@@ -261,89 +243,24 @@ class Engine(LocalReads):
         """Drop removed ids that the batch has added again."""
         return [vertex for vertex in removed if vertex not in self.graph.ids]
 
-    @property
-    def anchor_interval(self) -> float:
-        """Growth of the graph from one anchor to the next."""
-        if not self.scale_interval:
-            return self.anchor_growth
-        scale = max(1.0, self.vertices_at_anchor / SMALL_GRAPH) ** INTERVAL_EXPONENT
-        return min(self.anchor_growth * scale, MAX_INTERVAL)
+    # ------------------------------------------------------------------ gradual corrections
 
     @property
-    def due_growth(self) -> float:
-        """Growth of the graph since the last anchor at which the next one must begin, to be complete in time."""
-        interval = self.anchor_interval
-        return interval - self._correction_growth(interval) if self._is_gradual else interval
+    def _row_count(self) -> int:
+        return self.graph.row_count
 
-    def _correction_growth(self, interval: float) -> float:
-        """Return the growth of the graph over which the cost of a gradual correction is spread."""
-        return min(MAX_SPREAD, interval * min(0.5, max(self.vertices_at_anchor, 1) / SPREAD_VERTICES))
+    def _begin_correction(self) -> GradualCorrection:
+        return cast(RippleRule, self.rule).begin_correction(self.store, self.sequence)
 
-    @property
-    def announced_anchors(self) -> int:
-        """Number of anchors whose vectors are all served."""
-        return self.anchors - (self.correction is not None and self.correction.swapped)
-
-    @property
-    def _is_gradual(self) -> bool:
-        return self.gradual and isinstance(self.rule, RippleRule)
-
-    def _correct_if_due(self, due: bool, moved: RowArray, first_new: int, batch_growth: float) -> RowArray:
-        """Correct all vectors, or continue a gradual correction; return the rows that it moved.
-
-        `batch_growth` is the growth of the graph by the batch, which may begin a correction and pay for a part of it.
-        """
-        if not (self._is_gradual and self.ready):
-            return self.anchor() if due else _NO_ROWS
+    def _follow_moved(self, moved: RowArray, first_new: int) -> None:
         if self.correction is not None:
             self.correction.record_batch(self.store, moved, first_new)
-        elif due and self.edges:
-            overdue = min(self.growth - self.due_growth, batch_growth)
-            self.correction = cast(RippleRule, self.rule).begin_correction(self.store, self.sequence)
-            spread = self._correction_growth(self.anchor_interval)
-            self.correction.plan(self.graph.row_count, spread, self.growth - overdue)
-        if self.correction is None:
-            return _NO_ROWS
-        was_swapped = self.correction.swapped
-        announced = self._advance_correction(self.correction.earn_credit(self.growth))
-        if self.correction is not None and self.correction.swapped and not was_swapped:
-            self.correction.serve_new(moved)
-        return announced
 
-    def _advance_correction(self, credit: float) -> RowArray:
-        """Compute slices of the current correction worth this credit; return rows whose served vector moved."""
-        rule, correction = cast(RippleRule, self.rule), self.correction
-        if correction is None or credit <= 0:
-            return _NO_ROWS
-        was_swapped = correction.swapped
-        try:
-            announced = correction.advance(self.store, credit, self.change_threshold, rule.threads)
-        except CorrectionError as error:
-            self._abandon_correction()
-            self._record_size()
-            return self._record_refused_anchor(error)
-        if correction.swapped and not was_swapped:
-            rule.set_coordinates(correction.after.stats, correction.new)
-            self._record_anchor()
-            self._record_size()
-            correction.paid_growth = 0.0
-        if correction.finished:
-            self.correction = None
-        return announced
+    def _compute_slices(self, correction: GradualCorrection, credit: float) -> RowArray:
+        return correction.advance(self.store, credit, self.change_threshold, cast(RippleRule, self.rule).threads)
 
-    def _end_correction(self) -> RowArray:
-        """Stop the current correction; return the rows that are served from it only now."""
-        correction = self.correction
-        if correction is None:
-            return _NO_ROWS
-        announced = self._advance_correction(inf) if correction.swapped else _NO_ROWS
-        self._abandon_correction()
-        return announced
-
-    def _abandon_correction(self) -> None:
-        if self.correction is not None:
-            self.correction.abandon()
-            self.correction = None
+    def _adopt_correction(self, correction: GradualCorrection) -> None:
+        cast(RippleRule, self.rule).set_coordinates(correction.after.stats, correction.new)
 
     def _restore_correction(self, state: dict[str, NDArray[Any]], engine: Engine) -> GradualCorrection:
         """Return a correction from saved arrays, for the state of an engine."""

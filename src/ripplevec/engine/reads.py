@@ -21,7 +21,6 @@ from ripplevec.errors import InvalidValueError, LostStateError, UnknownVertexErr
 from ripplevec.graph.adjacency import RowArray, WeightScale, merge_duplicates
 from ripplevec.graph.batch_validation import BatchAdmission, GraphLookup
 from ripplevec.rules.base import Rule
-from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.searcher import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
 from ripplevec.temporal.edge_aging import EdgeAging, select_digest_arrays
@@ -52,7 +51,7 @@ class EngineReads(EngineCounters):
 
     rule: Rule
     aging: EdgeAging | None = None
-    correction: GradualCorrection | None = None
+    correction: Any = None  # a `GradualCorrection`, or on shards a `RemoteCorrection`, in progress
     lost: LostStateError | None = None  # the loss of a part of the state; see `ClusterEngine`
     attribute_dim = 0  # dimensions of the attribute part of vectors; see `AttributedEngine`
 
@@ -192,7 +191,7 @@ class EngineReads(EngineCounters):
     def get_vectors(self, rows: RowArray) -> NDArray[np.float32]:
         """Return the vectors of rows as users see them."""
         vectors, correction = self.rule.to_served(self.read_rows(rows, "vectors")), self.correction
-        if correction is not None and correction.swapped:
+        if correction is not None and correction.swapped:  # never on shards
             old = correction.serves_old(rows)
             vectors[old] = correction.read_old(rows[old])
         return vectors

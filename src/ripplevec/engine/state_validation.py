@@ -52,6 +52,19 @@ _EDGE_FAULTS = {
     kernels.BAD_IN_STRENGTH: "an in-strength is not the sum of the incoming weights",
 }
 
+_COMMON_NUMBERS = (
+    "stage",
+    "passes",
+    "since",
+    "fresh",
+    "filter_step",
+    "waited",
+    "solve_cost",
+    "first_new",
+    "planned_rows",
+)
+"""Numbers of a gradual correction that are equal on all shards; otherwise, they would wait for each other."""
+
 MALFORMED_STATE_ERRORS = (ArithmeticError, AttributeError, LookupError, RipplevecError, TypeError, ValueError)
 """Exceptions that a malformed saved state may raise: from the checks here, or where a wrong value is first used."""
 
@@ -96,7 +109,8 @@ def check_shards(
     _check_edge_counts(shards, graphs, directed)
     numbers = np.sort(np.concatenate([graph["arrival"][graph["arrival"] >= 0] for graph in graphs]))
     _reject_if((np.diff(numbers) == 0).any(), "two vertices have the same arrival number")
-    check_counters(driver.get("counters"))
+    sequence = check_counters(driver.get("counters"))
+    _check_correction_on_shards(shards, driver, rule, rows.tolist(), next_arrival, sequence)
     row_codes = int(rows.max(initial=0)) * len(shards)
     _check_rule(strip_prefix("rule_", dict(driver)), rule, row_codes, next_arrival)
     if aging is not None:
@@ -342,6 +356,24 @@ def _check_correction(saved: Arrays, rule: Rule, rows: int, next_arrival: int, s
     for name, (dtype, shape) in arrays.items():
         _check_finite(_get_matrix(saved, name, dtype, shape), f"correction: {name}")
     _check_correction_rows(saved, rule.dim, rows, next_arrival)
+
+
+def _check_correction_on_shards(
+    shards: Sequence[Arrays], driver: Arrays, rule: Rule, rows: list[int], next_arrival: int, sequence: int
+) -> None:
+    """Check the parts of a gradual correction on shards: none has one, or all of them are at the same position."""
+    pace, parts = strip_prefix("pending_", dict(driver)), [strip_prefix("pending_", dict(shard)) for shard in shards]
+    _reject_if(len({bool(part) for part in (pace, *parts)}) > 1, "correction: some of its parts are missing")
+    if not pace:
+        return
+    for name in ("pace", "credit", "paid_growth", "solve_cost"):
+        _check_finite(_get_matrix(pace, name, np.float64, ()), f"correction: {name}")
+    for part, count in zip(parts, rows, strict=True):
+        _check_correction(part, rule, count, next_arrival, sequence)
+        _reject_if(_get_count(part, "first_new") > next_arrival, "correction: an arrival number is out of range")
+        _get_count(part, "planned_rows")
+    for name in _COMMON_NUMBERS:
+        _reject_if(any(part[name] != parts[0][name] for part in parts), f"correction: {name} differs between shards")
 
 
 def _check_correction_rows(saved: Arrays, dim: int, rows: int, next_arrival: int) -> None:

@@ -28,7 +28,7 @@ from functools import cache, partial
 from itertools import pairwise
 from math import ceil
 from os import getpid
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from ripplevec.rules import _correction_kernels as kernels
 from ripplevec.rules import _kernels as step_kernels
 from ripplevec.rules._correction_kernels import SLICE_ROWS, FilterStep, RowRange
 from ripplevec.rules.anchor import MIN_SPECTRUM_RATIO, CorrectionError, sum_eigenvalues
+from ripplevec.rules.correction_pace import CorrectionPace, cost_per_row, sample_step
 from ripplevec.rules.correction_workspace import Workspace
 from ripplevec.rules.scaled_filter import ScaledFilter
 from ripplevec.rules.vector_store import KernelStateCache, VectorStore
@@ -51,34 +52,11 @@ from ripplevec.views.solvers import solve_projected
 from ripplevec.views.spectral import MAX_ANCHOR_PASSES, MIN_CUTOFF, OTHER_VIEW_PASSES, REPEAT_RATIO
 
 CHUNK_ROWS = 1_024  # rows whose sums are added up separately, so that several threads can work on large batches
-SOLVE_SHARE = 0.2  # of the cost of all rows: what is paid while another thread solves a k×k problem, so that none waits
-SOLVE_COST = 6.0  # times dim²: the most that is paid meanwhile; about ten times as long as a solve takes
-MIN_CREDIT = 2 * SLICE_ROWS  # credit that is spent at once: a call for fewer rows would cost more than the rows
 MAX_FRESH_PASSES = 13  # Rayleigh–Ritz steps of a correction from noise or from other views; the first has no filter
 FRESH_TOLERANCE = 1e-3  # relative change of each view's eigenvalue sum at which such a correction has converged
 
 STAGES = ("copy", "probe", "filter", "project", "solve", "rotate", "transform", "align", "catch_up", "announce")
 _FILTER = STAGES.index("filter")
-COST = {
-    "copy": 0.25,
-    "filter": 1.0,
-    "rotate": 1.5,
-    "transform": 1.0,
-    "announce": 1.5,
-}
-"""Cost of one row in each stage, relative to one row of the filter."""
-
-SAMPLE_COST = {"probe": 1.5, "project": 4.0, "transform": 1.5}
-"""Further cost of one row of the sample of a stage."""
-
-SAMPLE_ROWS = {"probe": 8_192, "project": 65_536, "transform": 16_384}
-"""Rows of a sample at least; of a larger graph, every so many slices are read. The eigenvalues of columns are estimated
-from the first sample, the k×k matrices of the Rayleigh–Ritz step are computed from the second, and the rotation and the
-lengths of vectors from the third."""
-
-QUEUED_ROWS = 3.0
-"""Rows to catch up with, about, for every row by which the graph has grown."""
-
 _BLOCKS = {
     **dict.fromkeys(("copy", "probe", "project", "solve", "rotate"), ("current",)),
     "filter": ("current", "previous"),
@@ -113,7 +91,7 @@ class Version(NamedTuple):
         return {f"{prefix}{name}": array for name, array in (self.coordinates.state() | self.stats.state()).items()}
 
 
-class GradualCorrection:
+class GradualCorrection(CorrectionPace):
     """One correction in progress: its stage, its blocks, and the sums over rows that it has read so far."""
 
     def __init__(self, before: Version, after: Version, workspace: Workspace, seed: int, since: int) -> None:
@@ -137,8 +115,7 @@ class GradualCorrection:
         self.passes = 0  # completed Rayleigh–Ritz steps; each follows a filter, but for the first of a fresh correction
         self.previous_sums = np.zeros(views)  # of the Ritz values of each view after the last filter
         self.unplaced = [np.empty((0, 2), np.int64)]  # rows with edges but no vector so far, and arrival numbers
-        self.swapped = False  # whether the new rows have replaced the old ones
-        self.pace = self.credit = self.paid_growth = self.solve_cost = 0.0
+        super().__init__(self.filter.degree, dim)
         self.waited = 0.0  # cost of the solve in progress that is already paid
         self._solution: Future[Any] | None = None
         self._states = KernelStateCache()
@@ -155,22 +132,7 @@ class GradualCorrection:
             return np.concatenate([np.arange(part.stop - part.start) for part in self.new.parts])
         return np.where(self.old.mu > MIN_EIGENVALUE, np.arange(self.new.dim), -1)
 
-    # ------------------------------------------------------------------ pace
-
-    def plan(self, rows: int, spread: float, since_growth: float) -> None:
-        """Spread the cost over this growth of the graph; growth beyond `since_growth` earns credit."""
-        once = ("copy", "probe", "project", "transform", "announce")
-        per_row = self.filter.degree * COST["filter"] + sum(_cost_per_row(stage, rows) for stage in once)
-        cost = rows * (1 + spread / 2) * per_row + spread * rows * QUEUED_ROWS  # the graph grows in the meantime
-        self.solve_cost = min(SOLVE_SHARE * cost, SOLVE_COST * self.new.dim**2)
-        self.pace = (cost + 2 * self.solve_cost) / spread
-        self.credit, self.paid_growth = 0.0, since_growth
-
-    def earn_credit(self, growth: float) -> float:
-        """Earn credit for the growth of the graph since the last call; return what can be spent."""
-        self.credit += self.pace * max(growth - self.paid_growth, 0.0)
-        self.paid_growth = max(growth, self.paid_growth)
-        return self.credit if self.credit >= MIN_CREDIT else 0.0
+    # ------------------------------------------------------------------ slices
 
     @property
     def stage_name(self) -> str:
@@ -205,14 +167,24 @@ class GradualCorrection:
     def _process_rows(
         self, store: VectorStore, credit: float, threshold: float, threads: int, announced: list[RowArray]
     ) -> float:
-        """Process as many slices as the credit allows, on several threads; return their cost.
+        """Process as many slices as the credit allows; return their cost."""
+        rows, first = store.graph.row_count, self.cursor
+        cost = cost_per_row(self.stage_name, rows)
+        slices = max(1, ceil(min(credit, 4.0 * rows) / (cost * SLICE_ROWS)))
+        last = min(rows, first + slices * SLICE_ROWS)
+        self._process_range(store, last, threshold, threads, announced)
+        if last == rows:
+            self._finish_pass()
+        return (last - first) * cost
+
+    def _process_range(
+        self, store: VectorStore, last: int, threshold: float, threads: int, announced: list[RowArray]
+    ) -> None:
+        """Process the rows from the cursor to `last` in the current stage, on several threads.
 
         The sums of a chunk are added slice by slice, and then chunk by chunk, however many slices a call processes.
         """
         rows, first = store.graph.row_count, self.cursor
-        cost = _cost_per_row(self.stage_name, rows)
-        slices = max(1, ceil(min(credit, 4.0 * rows) / (cost * SLICE_ROWS)))
-        last = min(rows, first + slices * SLICE_ROWS)
         ranges = _split_at_chunks(first, last)
         sums = [self.chunk_sums, *([np.zeros_like(array) for array in self.sums] for _ in ranges[1:])]
         work, found = self._row_work(), [_NO_ROWS] * len(ranges)
@@ -232,9 +204,6 @@ class GradualCorrection:
         elif self.stage_name == "transform":
             self.unplaced += [np.stack([part, store.graph.arrival[part]], axis=1) for part in found if part.size]
         self.cursor = last
-        if last == rows:
-            self._finish_pass()
-        return (last - first) * cost
 
     def _row_work(self) -> Callable[..., RowArray]:
         """Return the method that processes rows in the current stage."""
@@ -294,7 +263,7 @@ class GradualCorrection:
 
     def _probe_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
         """Add up (d+τ) · x · W x and (d+τ) · x² of some rows: their ratio is the Rayleigh quotient of a column."""
-        for _, *products in self._project_slices(store, _sample_slices(store, first, last, "probe"), last):
+        for _, *products in self._project_slices(store, sample_slices(store, first, last, "probe"), last):
             shifted, weighted, applied = products
             sums[0] += np.einsum("ij,ij->j", shifted, applied), np.einsum("ij,ij->j", weighted, weighted)
         return _NO_ROWS
@@ -353,9 +322,9 @@ class GradualCorrection:
 
     def _project_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
         links, rows = store.graph.adjacency.links, store.graph.row_count
-        step = _sample_step("project", rows)
-        plain_step = max(_sample_step("transform", rows) // step, 1) * step
-        for where, *products in self._project_slices(store, _sample_slices(store, first, last, "project"), last):
+        step = sample_step("project", rows)
+        plain_step = max(sample_step("transform", rows) // step, 1) * step
+        for where, *products in self._project_slices(store, sample_slices(store, first, last, "project"), last):
             # In double precision: after the filter, columns differ only in a small part of their length.
             shifted, weighted, applied = (product.astype(np.float64) for product in products)
             with_plain = where.start % plain_step == 0
@@ -494,7 +463,7 @@ class GradualCorrection:
 
     def _write_new_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
         """Write new rows, add up the products of the sampled ones with served vectors; return unplaced rows."""
-        sampled, matrix = _sample_slices(store, first, last, "transform"), self.transform.astype(np.float32)
+        sampled, matrix = sample_slices(store, first, last, "transform"), self.transform.astype(np.float32)
         for begin in range(first, last, SLICE_ROWS):
             where = slice(begin, min(begin + SLICE_ROWS, last))
             rows = self._transform_rows(store, where, matrix)
@@ -537,9 +506,12 @@ class GradualCorrection:
         workspace.record_moved(moved, arrival, first_new, with_known=filtered)
         if self.stage_name in ("align", "catch_up"):
             new = moved[arrival[moved] >= first_new]
-            in_order = new[np.argsort(arrival[new], kind="stable")]
-            rows = store.as_kernel_array(workspace.rows.array)
-            step_kernels.admit(self._states.get(store, self.new, rows), in_order)
+            self._admit(store, new[np.argsort(arrival[new], kind="stable")])
+
+    def _admit(self, store: VectorStore, new: RowArray) -> None:
+        """Give new vertices, in order of arrival, a row in the new coordinates."""
+        rows = store.as_kernel_array(self.workspace.rows.array)
+        step_kernels.admit(self._states.get(store, self.new, rows), new)
 
     def clear_rows(self, rows: RowArray) -> None:
         """Forget rows whose vertices were removed."""
@@ -551,7 +523,12 @@ class GradualCorrection:
         if not self.workspace.queued.size:
             self._swap(store)
             return 0.0
-        rows = self.workspace.take(max(1, ceil(min(credit, 1e9) / SLICE_ROWS)) * SLICE_ROWS)
+        rows = self.workspace.take(count_queued_rows(credit))
+        self._refresh_rows(store, rows)
+        return float(rows.size)
+
+    def _refresh_rows(self, store: VectorStore, rows: RowArray) -> None:
+        """Refresh rows in the new coordinates, slice by slice."""
         placed, block = store.placed[rows] == 1, self.workspace.rows.array
         if not placed.all():
             block[rows[~placed & (store.graph.adjacency.links.degree[rows] == 0)]] = 0
@@ -559,7 +536,6 @@ class GradualCorrection:
         for first in range(0, rows.size, SLICE_ROWS):
             part = slice(first, first + SLICE_ROWS)
             step_kernels.refresh(state, rows[part][placed[part]], kernels.MAX_NEIGHBORS, key)
-        return float(rows.size)
 
     def _swap(self, store: VectorStore) -> None:
         """Replace all rows of the store; the old ones are served until they are announced."""
@@ -634,7 +610,7 @@ class GradualCorrection:
     @classmethod
     def from_state(
         cls, state: dict[str, NDArray[Any]], before: Version, after: Version, workspace: Workspace, store: VectorStore
-    ) -> GradualCorrection:
+    ) -> Self:
         """Restore a correction from the arrays of `state`."""
         correction = cls(before, after, workspace, 0, 0)
         for name, kind in _NUMBERS.items():
@@ -683,26 +659,20 @@ def _sum_shapes(stage: str, dim: int, views: int) -> list[tuple[int, ...]]:
     return shapes.get(stage, [(2, dim), (3,)])
 
 
+def count_queued_rows(credit: float) -> int:
+    """Return the number of queued rows that a credit pays for: complete slices."""
+    return max(1, ceil(min(credit, 1e9) / SLICE_ROWS)) * SLICE_ROWS
+
+
 def _split_at_chunks(first: int, last: int) -> list[tuple[int, int]]:
     """Split a range of rows where chunks end."""
     return list(pairwise([first, *range((first // CHUNK_ROWS + 1) * CHUNK_ROWS, last, CHUNK_ROWS), last]))
 
 
-def _sample_slices(store: VectorStore, first: int, last: int, stage: str) -> range:
+def sample_slices(store: VectorStore, first: int, last: int, stage: str) -> range:
     """Return the first rows of the slices between first and last that are in the sample of a stage."""
-    step = _sample_step(stage, store.graph.row_count)
+    step = sample_step(stage, store.graph.row_count)
     return range(ceil(first / step) * step, last, step)
-
-
-def _sample_step(stage: str, rows: int) -> int:
-    """Return the distance between the first rows of two sampled slices of a graph with so many rows."""
-    return SLICE_ROWS * max(1, rows // SAMPLE_ROWS[stage])
-
-
-def _cost_per_row(stage: str, rows: int) -> float:
-    """Return the mean cost of a row in a stage that processes rows in order, of a graph with so many rows."""
-    cost = COST.get(stage, 0.0)
-    return cost + SAMPLE_COST[stage] * SLICE_ROWS / _sample_step(stage, rows) if stage in SAMPLE_COST else cost
 
 
 def _solve_views(

@@ -160,7 +160,9 @@ class RippleRule:
         before, after = Version(self.coordinates, self.graph_stats), Version(new, stats)
         return GradualCorrection(before, after, self.workspace, self.seed, sequence)
 
-    def restore_correction(self, store: VectorStore, state: dict[str, NDArray[Any]]) -> GradualCorrection:
+    def restore_correction(
+        self, store: VectorStore, state: dict[str, NDArray[Any]], kind: type[GradualCorrection] = GradualCorrection
+    ) -> GradualCorrection:
         """Return a correction from the arrays of `GradualCorrection.state`."""
         before, after = (
             Version(self.coordinates_from_state(arrays), GraphStats.from_state(arrays))
@@ -169,7 +171,7 @@ class RippleRule:
         in_use = Version(self.coordinates, self.graph_stats)
         before, after = (before, in_use) if bool(state["swapped"]) else (in_use, after)
         self.workspace = Workspace(store)
-        return GradualCorrection.from_state(state, before, after, self.workspace, store)
+        return kind.from_state(state, before, after, self.workspace, store)
 
     def apply(self, store: VectorStore, delta: GraphDelta, sequence: int) -> RowArray:
         """Move vectors after a batch has changed the graph; return the rows that may have moved, each once."""

@@ -54,14 +54,27 @@ def test_stream_digest_matches_single_machine(shards: int) -> None:
 
 
 def test_anchors_match_single_machine() -> None:
-    with on_shards(2, anchor_growth=0.2) as model:
-        single = Embedder(**PARAMETERS | {"anchor_growth": 0.2, "anchor_pace": "immediate"}).fit(edges(0))
+    parameters = {"anchor_growth": 0.2, "anchor_pace": "immediate"}
+    with on_shards(2, **parameters) as model:
+        single = Embedder(**PARAMETERS | parameters).fit(edges(0))
         model.fit(edges(0))
         for seed in range(1, 4):
             single.partial_fit(edges(seed, 40, 60 + 20 * seed))
             model.partial_fit(edges(seed, 40, 60 + 20 * seed))
         assert model.diagnostics()["anchors"] == single.diagnostics()["anchors"] > 0
         np.testing.assert_allclose(model.to_numpy(), single.to_numpy(), atol=1e-4)
+
+
+def test_gradual_anchors_match_shards_in_this_process() -> None:
+    with on_shards(2, anchor_growth=0.2) as model:
+        local = ShardedEmbedder(shards=2, address=IN_PROCESS, **PARAMETERS | {"anchor_growth": 0.2}).fit(edges(0))
+        model.fit(edges(0))
+        for seed in range(1, 9):
+            batch = edges(seed, 20, 60 + 10 * seed)
+            assert model.partial_fit(batch).anchored == local.partial_fit(batch).anchored
+            assert model.digest() == local.digest()
+        assert model.diagnostics()["anchors"] > 1
+        model.check()
 
 
 def test_bad_batches_raise_single_machine_errors_and_change_nothing() -> None:

@@ -1,0 +1,157 @@
+"""The schedule of anchors: when a correction of all vectors begins, and what the stream pays for it with each batch."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from ripplevec.engine.reads import EngineReads
+from ripplevec.graph.adjacency import RowArray
+from ripplevec.rules.anchor import CorrectionError
+from ripplevec.rules.ripple import RippleRule
+
+SMALL_GRAPH = 8_000
+"""Vertices up to which the growth between two anchors does not depend on the size of the graph."""
+
+INTERVAL_EXPONENT, MAX_INTERVAL = 0.75, 0.6
+"""Of larger graphs, the growth between anchors increases with this power of the size, up to a maximum: there, anchors
+cost about twice as much as the arrivals themselves. Communities of many vertices change slowly."""
+
+MAX_SPREAD = 0.1
+"""Largest growth over which the cost of a gradual correction is spread. Over more growth, arrivals pay less at a time,
+and the correction is less exact: over 0.1, about as exact as an immediate one (`benchmarks/anchor_spread.py`)."""
+
+SPREAD_VERTICES = 40_000
+"""The cost is spread over at most this share of the growth between two anchors: vertices / SPREAD_VERTICES, up to 1/2.
+A smaller graph costs less to correct, and its corrections are complete sooner."""
+
+_NO_ROWS = np.empty(0, np.int64)
+
+
+class CorrectionSchedule(EngineReads):
+    """The schedule of anchors, the same for a model on one machine and on shards.
+
+    A subclass implements the operations of a correction, at the end of this class.
+    """
+
+    gradual: bool  # whether the stream pays for anchors in small slices
+    scale_interval: bool  # whether large graphs are corrected after more growth than small ones
+
+    @property
+    def anchor_interval(self) -> float:
+        """Growth of the graph from one anchor to the next."""
+        if not self.scale_interval:
+            return self.anchor_growth
+        scale = max(1.0, self.vertices_at_anchor / SMALL_GRAPH) ** INTERVAL_EXPONENT
+        return min(self.anchor_growth * scale, MAX_INTERVAL)
+
+    @property
+    def due_growth(self) -> float:
+        """Growth of the graph since the last anchor at which the next one must begin, to be complete in time."""
+        interval = self.anchor_interval
+        return interval - self._correction_growth(interval) if self._is_gradual else interval
+
+    def _correction_growth(self, interval: float) -> float:
+        """Return the growth of the graph over which the cost of a gradual correction is spread."""
+        return min(MAX_SPREAD, interval * min(0.5, max(self.vertices_at_anchor, 1) / SPREAD_VERTICES))
+
+    @property
+    def announced_anchors(self) -> int:
+        """Number of anchors whose vectors are all served."""
+        return self.anchors - (self.correction is not None and self.correction.swapped)
+
+    @property
+    def _is_gradual(self) -> bool:
+        return self.gradual and isinstance(self.rule, RippleRule)
+
+    def _correct_if_due(self, due: bool, moved: RowArray, first_new: int, batch_growth: float) -> RowArray:
+        """Correct all vectors, or continue a gradual correction; return the rows that it moved.
+
+        `batch_growth` is the growth of the graph by the batch, which may begin a correction and pay for a part of it.
+        """
+        if not (self._is_gradual and self.ready):
+            return self._anchor_in_batch() if due else _NO_ROWS
+        if self.correction is not None:
+            self._follow_moved(moved, first_new)
+        elif due and self.edges:
+            overdue = min(self.growth - self.due_growth, batch_growth)
+            self.correction = self._begin_correction()
+            if self.correction is None:
+                return self._anchor_in_batch()
+            spread = self._correction_growth(self.anchor_interval)
+            self.correction.plan(self._row_count, spread, self.growth - overdue)
+        if self.correction is None:
+            return _NO_ROWS
+        was_swapped = self.correction.swapped
+        announced = self._advance_correction(self.correction.earn_credit(self.growth))
+        if self.correction is not None and self.correction.swapped and not was_swapped:
+            self.correction.serve_new(moved)
+        return announced
+
+    def _advance_correction(self, credit: float) -> RowArray:
+        """Compute slices of the current correction worth this credit; return rows whose served vector moved."""
+        correction = self.correction
+        if correction is None or credit <= 0:
+            return _NO_ROWS
+        was_swapped = correction.swapped
+        try:
+            announced = self._compute_slices(correction, credit)
+        except CorrectionError as error:
+            self._abandon_correction()
+            self._record_size()
+            return self._record_refused_anchor(error)
+        if correction.swapped and not was_swapped:
+            self._adopt_correction(correction)
+            self._record_anchor()
+            self._record_size()
+            correction.paid_growth = 0.0
+        if correction.finished:
+            self.correction = None
+        return announced
+
+    def _end_correction(self) -> RowArray:
+        """Stop the current correction; return the rows that are served from it only now."""
+        correction = self.correction
+        if correction is None:
+            return _NO_ROWS
+        announced = self._advance_correction(inf) if correction.swapped else _NO_ROWS
+        self._abandon_correction()
+        return announced
+
+    def _abandon_correction(self) -> None:
+        if self.correction is not None:
+            self.correction.abandon()
+            self.correction = None
+
+    # ------------------------------------------------------------------ operations, by subclasses
+
+    @property
+    def _row_count(self) -> int:
+        """Number of rows that a correction processes."""
+        raise NotImplementedError
+
+    def anchor(self) -> RowArray:
+        """Correct all vectors now; return the moved rows."""
+        raise NotImplementedError
+
+    def _anchor_in_batch(self) -> RowArray:
+        """Correct all vectors at once, as a part of a batch; return the moved rows."""
+        return self.anchor()
+
+    def _begin_correction(self) -> Any:
+        """Begin a gradual correction; return None if all vectors have to be corrected at once."""
+        raise NotImplementedError
+
+    def _follow_moved(self, moved: RowArray, first_new: int) -> None:
+        """Let the correction follow a batch that has moved these rows."""
+        raise NotImplementedError
+
+    def _compute_slices(self, correction: Any, credit: float) -> RowArray:
+        """Compute slices of a correction worth this credit; return the rows whose served vector moved."""
+        raise NotImplementedError
+
+    def _adopt_correction(self, correction: Any) -> None:
+        """Use the new coordinates of a correction, whose rows have replaced the old ones."""
+        raise NotImplementedError
