@@ -188,7 +188,7 @@ def _payload_to_json(payload: Payload) -> Any:
 
 
 def _decode_one_by_one(items: list[tuple[str, Payload]], options: ReadOptions | None) -> DecodedMessages:
-    batches, bad_messages, attributes = [], [], list[tuple[int, AttributeRows]]()
+    batches, bad_messages, attributes, length = [], [], list[tuple[int, AttributeRows]](), 0
     for where, payload in items:
         try:
             batch, rows = detach_attributes(_decode_payload(payload, options).batch)
@@ -196,8 +196,9 @@ def _decode_one_by_one(items: list[tuple[str, Payload]], options: ReadOptions | 
             bad_messages.append(BadMessage(to_display_text(payload), where, str(error)))
             continue
         batches.append(batch)
+        length += len(batch)
         if rows is not None:
-            attributes.append((sum(map(len, batches)), rows))
+            attributes.append((length, rows))
     joined = concatenate(batches)
     return DecodedMessages(joined, bad_messages, drop_removed_attributes(joined, attributes))
 
