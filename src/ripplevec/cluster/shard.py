@@ -35,7 +35,6 @@ from ripplevec.rules.anchor import (
     find_moved_rows,
 )
 from ripplevec.rules.batch_step import run_batch_step
-from ripplevec.rules.correction_workspace import Workspace
 from ripplevec.rules.gradual_correction import Version
 from ripplevec.views.base import Basis
 from ripplevec.views.coordinates import Coordinates
@@ -198,12 +197,9 @@ class Shard(ShardGraph):
     def begin_correction(self, *, sequence: int, first_new: int, rows: int, spread: float) -> None:
         """Begin a correction with the current views; see `RemoteCorrection.plan`."""
         rule = self.rule
-        if rule.workspace is None:
-            rule.workspace = Workspace(self.store)
-        rule.workspace.grow(self.graph.adjacency.capacity)
         before = Version(rule.coordinates, rule.graph_stats)
         after = before._replace(coordinates=rule.coordinates.new_like())
-        self.correction = ShardCorrection(before, after, rule.workspace, rule.seed, sequence)
+        self.correction = ShardCorrection(before, after, rule.prepare_workspace(self.store), rule.seed, sequence)
         self.correction.first_new, self.correction.planned_rows = first_new, rows
         self.correction.plan(rows, spread, 0.0)
 

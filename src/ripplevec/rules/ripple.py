@@ -152,13 +152,18 @@ class RippleRule:
         mean_degree = 2 * adjacency.edge_count / max(1, len(store.graph))  # about: vertices without edges count here
         if self.views(stats._replace(mean_degree=max(stats.mean_degree, mean_degree))) != self.views(stats):
             stats = stats.updated(adjacency, store.graph.row_count)
-        is_first, self.workspace = self.workspace is None, self.workspace or Workspace(store)
-        self.workspace.grow(adjacency.capacity)
-        if is_first:
-            self.workspace.allocate()
+        workspace = self.prepare_workspace(store)
         new = self.coordinates.new_like() if stats == self.graph_stats else self._new_coordinates(stats)
         before, after = Version(self.coordinates, self.graph_stats), Version(new, stats)
-        return GradualCorrection(before, after, self.workspace, self.seed, sequence)
+        return GradualCorrection(before, after, workspace, self.seed, sequence)
+
+    def prepare_workspace(self, store: VectorStore) -> Workspace:
+        """Return the memory of gradual corrections, with room for all rows."""
+        is_first, self.workspace = self.workspace is None, self.workspace or Workspace(store)
+        self.workspace.grow(store.graph.adjacency.capacity)
+        if is_first:
+            self.workspace.allocate()
+        return self.workspace
 
     def restore_correction(
         self, store: VectorStore, state: dict[str, NDArray[Any]], kind: type[GradualCorrection] = GradualCorrection
