@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -48,7 +50,7 @@ def test_fastrp_same_seed_gives_same_vectors() -> None:
     assert (FastRP(dim=8, seed=3).embed(graph) != FastRP(dim=8, seed=4).embed(graph)).any()
 
 
-@pytest.mark.parametrize("power", [0.5, -1.5, float("nan")])
-def test_fastrp_with_invalid_degree_power_raises(power: float) -> None:
+@pytest.mark.parametrize("power", [0.5, -1.5, float("nan"), "0"])
+def test_fastrp_with_invalid_degree_power_raises(power: Any) -> None:
     with pytest.raises(InvalidValueError, match=r"FastRP\.degree_power: expected a number from -1 to 0"):
         FastRP(degree_power=power)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ class FastRP:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        if not -1 <= self.degree_power <= 0:
+        if not isinstance(self.degree_power, Real) or not -1 <= self.degree_power <= 0:
             raise InvalidValueError.of("FastRP.degree_power", "a number from -1 to 0", self.degree_power)
 
     def embed(self, graph: csr_array) -> NDArray[np.float32]:
