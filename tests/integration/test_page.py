@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import threading
@@ -342,6 +343,22 @@ def test_page_search_shows_vertex_and_its_neighbors(visit: Callable[..., Any], l
     playwright.expect(page.locator("#selected")).to_be_hidden()
 
 
+def test_page_selection_is_exported_as_json(visit: Callable[..., Any], live: LiveService) -> None:
+    page = visit()
+    vertex = ids_to_list(live.edges.src)[700]
+    page.locator("#vertices").wait_for()
+    page.fill("#search", vertex)
+    page.press("#search", "Enter")
+    expect_text(page, "#selected-id", vertex)
+    with page.expect_download() as download:
+        page.click("#export-selected")
+    assert download.value.suggested_filename == f"vertex-{vertex}.json"
+    exported = json.loads(Path(download.value.path()).read_text())
+    assert exported["id"] == vertex
+    assert exported["neighbors"]
+    assert exported["nearest"]
+
+
 def test_page_search_unknown_vertex_shows_message(visit: Callable[..., Any]) -> None:
     page = visit()
     wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
@@ -467,6 +484,9 @@ def test_page_empty_service_shows_waiting_message(visit: Callable[..., Any], tmp
         page = visit(url=service.url)
         expect_text(page, "#vertices", "0")
         playwright.expect(page.locator("#empty")).to_be_visible()
+        service.send([("a", "b"), ("b", "c"), ("c", "d")])
+        expect_text(page, "#empty-text", re.compile(r"4 of [\d,]+ vertices until the first map"))
+        playwright.expect(page.locator("#commands")).to_contain_text("ripplevec")
         service.grow(1500)
         playwright.expect(page.locator("#empty")).to_be_hidden(timeout=120_000)
         wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")

@@ -19,6 +19,7 @@ export class VertexPanel {
     this.find("#search-form").addEventListener("submit", (event) => this.search(event));
     this.find("#search").addEventListener("input", (event) => this.suggest(event.target.value));
     this.find("#close-selected").addEventListener("click", () => this.close());
+    this.find("#export-selected").addEventListener("click", () => this.exportSelected());
     root.addEventListener("keydown", (event) => event.key === "Escape" && this.selected && this.close());
   }
 
@@ -77,6 +78,15 @@ export class VertexPanel {
     this.find("#selected").hidden = true;
     this.map.highlights.select(null);
     this.find("#search").focus();
+  }
+
+  /** Download the selected vertex as JSON, with its neighbors and nearest vertices as they are shown. */
+  exportSelected() {
+    const file = new Blob([JSON.stringify(this.selected, null, 1)], { type: "application/json" });
+    const name = String(this.selected.id).replace(/[^\w.-]+/g, "_");
+    const link = createElement("a", { href: URL.createObjectURL(file), download: `vertex-${name}.json` });
+    link.click();
+    URL.revokeObjectURL(link.href);
   }
 
   /** List added points, and read the selected vertex again if it has moved. */
