@@ -108,6 +108,33 @@ def test_read_batches_keeps_quoted_delimiters_and_quotes():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ('src,dst\na,"b\nc"\nd,e\n', [("a", "b\nc"), ("d", "e")]),
+        ('src,dst\naaaaaaaaa,"b\n\n\n\nc"\nd,e\n', [("aaaaaaaaa", "b\n\n\n\nc"), ("d", "e")]),
+        ('src,dst\n"a\n",b\n"c\n\nd",e', [("a\n", "b"), ("c\n\nd", "e")]),
+        ('src,dst\r\na,"b\r\n# no comment"\r\n"d ""e""\n",f\r\n', [("a", "b\n# no comment"), ('d "e"\n', "f")]),
+    ],
+)
+@pytest.mark.parametrize("size", [20, 1 << 20])
+def test_read_batches_reads_line_breaks_in_quoted_fields(text, expected, size, monkeypatch):
+    monkeypatch.setattr(ByteStream.line_blocks, "__defaults__", (size,))
+    assert edges(text) == expected
+
+
+def test_read_batches_without_header_reads_a_line_break_in_the_first_record():
+    assert edges('a,"b\nc"\nd,e\n', header=False) == [("a", "b\nc"), ("d", "e")]
+
+
+def test_read_batches_with_an_open_quote_loses_one_line():
+    lines = ["u,v", 'a,"b', *(f"{number},x" for number in range(5)), 'c,"d', "e,f"]
+    bad_rows = BadRowHandler("e.csv", "skip")
+    batch = read("\n".join(lines), bad_rows, header=False)
+    assert ids_to_list(batch.src) == ["u", "0", "1", "2", "3", "4", "e"]
+    assert bad_rows.count == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("1,2\nx,3\n", [("1", "2"), ("x", "3")]),
         ("007,8\n", [("007", "8")]),
         (f"{2**70},1\n", [(2**70, 1)]),
@@ -269,7 +296,7 @@ def test_arrow_parser_agrees_with_exact_parser_or_refuses(table, delimiter, ids,
         fast = csv._parse_with_arrow(LineBlock(1, data), layout, ids)
     except (csv._NeedsExactParserError, ValueError):
         return
-    exact = csv._parse_exactly(LineBlock(1, data), layout, ids, BadRowHandler("x"))
+    exact, _ = csv._parse_exactly(LineBlock(1, data), layout, ids, BadRowHandler("x"), at_end=True)
     assert (ids_to_list(fast.src), ids_to_list(fast.dst)) == (ids_to_list(exact.src), ids_to_list(exact.dst))
     if weighted and len(exact):
         np.testing.assert_array_equal(fast.weight, exact.weight)

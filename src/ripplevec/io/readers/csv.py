@@ -36,8 +36,10 @@ from ripplevec.io.readers.edge_rows import (
     requested_columns,
 )
 from ripplevec.io.readers.header import SAMPLE_LINES, looks_like_header
+from ripplevec.io.rebatch import concatenate
 
 COMMENT_PREFIXES = (b"#", b"%")
+MAX_RECORD_LINES = 1000  # lines of one record; an open quote is not searched further
 
 CANONICAL_INTEGER = "^(0|-?[1-9][0-9]*)$"
 """Pattern of the ids detected as integers: only the canonical notation, so that "007" stays text."""
@@ -64,8 +66,9 @@ class Layout:
 
 def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler) -> Iterator[Batch]:
     """Yield the edges of a text file; with `ids="auto"` the first block decides whether ids are integers."""
-    layout, ids = None, options.ids
-    for block in stream.line_blocks():
+    layout, ids, rest = None, options.ids, None
+    for lines in stream.line_blocks():
+        block = lines if rest is None else LineBlock(rest.first, rest.data + lines.data)
         if layout is None:
             detected = detect_layout(block, stream.name, options)
             if detected is None:
@@ -73,7 +76,10 @@ def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandl
             layout, block = detected
         if ids == "auto":
             ids = detect_id_type(block, layout)
-        yield parse_block(block, layout, ids, bad_rows)
+        batch, rest = _parse_complete_records(block, layout, ids, bad_rows)
+        yield batch
+    if layout is not None and rest is not None:
+        yield parse_block(rest, layout, ids, bad_rows)
 
 
 # Layout
@@ -87,6 +93,9 @@ def detect_layout(block: LineBlock, name: str, options: ReadOptions) -> tuple[La
         return None
     number, line = first
     delimiter = _detect_delimiter(line)
+    following = block.data.split(b"\n")[number - block.first :]
+    count = _count_record_lines(following, 0, delimiter) or 1
+    line = b"\n".join(following[:count]).removesuffix(b"\r")
     try:
         fields = _split_fields(line, delimiter)
     except RowError as error:
@@ -94,8 +103,8 @@ def detect_layout(block: LineBlock, name: str, options: ReadOptions) -> tuple[La
     columns, has_header = _locate_columns(fields, _sample_rows(lines, delimiter), f"{name}, line {number:,}", options)
     if not has_header:
         return Layout(delimiter, len(fields), columns), block
-    rest = block.data.split(b"\n", number - block.first + 1)[-1]
-    return Layout(delimiter, len(fields), columns, line.decode()), LineBlock(number + 1, rest)
+    rest = block.data.split(b"\n", number - block.first + count)[-1]
+    return Layout(delimiter, len(fields), columns, line.decode()), LineBlock(number + count, rest)
 
 
 def _sample_rows(lines: Iterator[tuple[int, bytes]], delimiter: str) -> list[list[str]]:
@@ -193,10 +202,20 @@ def _detect_delimiter(line: bytes) -> str:
 
 def parse_block(block: LineBlock, layout: Layout, ids: str, bad_rows: BadRowHandler) -> Batch:
     """Return the edges of whole lines without a header; `ids` is "int" or "str"."""
+    batch, rest = _parse_complete_records(block, layout, ids, bad_rows)
+    if rest is None:
+        return batch
+    return concatenate([batch, _parse_exactly(rest, layout, ids, bad_rows, at_end=True)[0]])
+
+
+def _parse_complete_records(
+    block: LineBlock, layout: Layout, ids: str, bad_rows: BadRowHandler
+) -> tuple[Batch, LineBlock | None]:
+    """Return the edges of a block, and the lines of a last record whose quoted field may continue in the next block."""
     try:
-        return _parse_with_arrow(block, layout, ids)
+        return _parse_with_arrow(block, layout, ids), None
     except (_NeedsExactParserError, RowError, pa.ArrowInvalid, InvalidValueError):
-        return _parse_exactly(block, layout, ids, bad_rows)
+        return _parse_exactly(block, layout, ids, bad_rows, at_end=False)
 
 
 # The Arrow parser
@@ -279,19 +298,54 @@ def _convert_times(column: pa.Array) -> NDArray[np.float64]:
 # The exact parser
 
 
-def _parse_exactly(block: LineBlock, layout: Layout, ids: str, bad_rows: BadRowHandler) -> Batch:
+def _parse_exactly(
+    block: LineBlock, layout: Layout, ids: str, bad_rows: BadRowHandler, *, at_end: bool
+) -> tuple[Batch, LineBlock | None]:
+    """Return the edges of a block and, unless it is the end of the file, the lines of a last record that is open."""
     builder = BatchBuilder(layout.columns, ids)
-    for number, line in _data_lines(block):
-        try:
-            fields = _split_fields(line, layout.delimiter)
-            if layout.header is not None and line == layout.header.encode():
-                raise RowError("an edge, not the header again")
-            if len(fields) != layout.width:
-                raise RowError(f"{layout.width} fields, not {len(fields)}")
-            builder.add({column: fields[position] for column, position in layout.columns.items()})
-        except RowError as error:
-            bad_rows.report(number, error, line.decode(errors="replace"))
-    return builder.build()
+    lines = block.data.removesuffix(b"\n").split(b"\n")
+    first = 0
+    while first < len(lines):
+        count = _count_record_lines(lines, first, layout.delimiter, layout.width) if is_data_line(lines[first]) else 1
+        if count is None and not at_end:
+            rest = b"\n".join(lines[first:]) + b"\n"
+            return builder.build(), LineBlock(block.first + first, rest)
+        last = first + (count or 1)
+        record = b"\n".join(line.removesuffix(b"\r") for line in lines[first:last])
+        if is_data_line(record):
+            try:
+                _add_record(builder, record, layout)
+            except RowError as error:
+                bad_rows.report(block.first + first, error, record.decode(errors="replace"))
+        first = last
+    return builder.build(), None
+
+
+def _add_record(builder: BatchBuilder, record: bytes, layout: Layout) -> None:
+    fields = _split_fields(record, layout.delimiter)
+    if layout.header is not None and record == layout.header.encode():
+        raise RowError("an edge, not the header again")
+    if len(fields) != layout.width:
+        raise RowError(f"{layout.width} fields, not {len(fields)}")
+    builder.add({column: fields[position] for column, position in layout.columns.items()})
+
+
+def _count_record_lines(lines: list[bytes], first: int, delimiter: str, width: int | None = None) -> int | None:
+    """Return the number of lines of a record: more than one if a quoted field has line breaks; None if it stays open.
+
+    A record with an open quote that does not become a valid one is a single bad line, so that one wrong quote does not
+    swallow the lines after it.
+    """
+    if b'"' not in lines[first] or delimiter == " ":
+        return 1
+    available = lines[first : first + MAX_RECORD_LINES]
+    reader = csv.reader((f"{line.decode('latin-1')}\n" for line in available), delimiter=delimiter, strict=True)
+    try:
+        fields = next(reader)
+    except csv.Error as error:
+        is_open = "end of data" in str(error) and len(available) < MAX_RECORD_LINES
+        return None if is_open else 1
+    return reader.line_num if width in (None, len(fields)) else 1
 
 
 def _data_lines(block: LineBlock) -> Iterator[tuple[int, bytes]]:
