@@ -11,7 +11,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 NAME = "ripplevec"
 
@@ -90,4 +89,6 @@ def _remote_url(origin: dict[str, Any]) -> str | None:
 
 
 def _path(url: str) -> Path:
+    from urllib.request import url2pathname  # loads a client for HTTP: only for error messages
+
     return Path(url2pathname(urlsplit(url).path))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import warnings
@@ -35,6 +36,13 @@ def create_failing_app(error):
     app = typer.Typer(pretty_exceptions_enable=False)
     app.command()(command)
     return app
+
+
+def test_shell_completion_completes_commands():
+    variables = os.environ | {"_RIPPLEVEC_COMPLETE": "complete_bash", "COMP_WORDS": "ripplevec warm", "COMP_CWORD": "1"}
+    code = "import sys; sys.argv[0] = 'ripplevec'; from ripplevec.cli.main import run; run()"
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["warmup"], done.stderr
 
 
 def test_version_option_prints_version(capsys):
