@@ -38,6 +38,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "concepts_influence": concepts.influence,
     "concepts_anchor": concepts.anchor,
     "concepts_batch": concepts.batch,
+    "in_numbers": readme.in_numbers,
+    "first_run": performance.first_run,
     "quality": readme.quality,
     "stability": readme.stability,
     "real_time": readme.real_time,

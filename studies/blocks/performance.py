@@ -20,6 +20,23 @@ from blocks.records import (
 GRAPHS = ("preferential", "rmat")
 
 
+def first_run() -> str:
+    """Return the seconds until the first vectors of a process that compiles, and of later ones."""
+    record = read_record("cold_start.json")
+    if record is None:
+        return MISSING
+    steps = {
+        "import": "`import ripplevec`, a model created",
+        "first_vector": "after `fit`: the first vector",
+        "first_arrival": "after `add_vertex`: the first vector of an arrival",
+        "example": "the whole first example of the README",
+        "processor": "processor time",
+    }
+    cases = {"cold": "nothing compiled", "alone": "nothing compiled, one process", "warm": "everything compiled"}
+    rows = {text: [f"{record[f'{case}_{step}']:.1f} s" for case in cases] for step, text in steps.items()}
+    return markdown_table(list(cases.values()), rows)
+
+
 def roofline() -> str:
     """Return the speed of the stream relative to a bare loop that reads the same rows."""
     record = read_record("roofline.json")

@@ -32,6 +32,22 @@ def stability() -> str:
     )
 
 
+def in_numbers() -> str:
+    """Return a sentence with the absolute cost of an arrival and of a large model."""
+    record, memory = read_record("realtime.json"), read_record("memory.json")
+    if record is None or memory is None:
+        return MISSING
+    size = max(record["sizes"])
+    figures = record[f"{size}, 1"]
+    return fill(
+        f"With {size:,} vertices an arrival takes {figures['default_p50_us']:.0f} µs (median; mean "
+        f"{figures['default_mean_us']:.0f} µs, occasional corrections of all vectors included) on two cores. "
+        f"{memory['vertices']:,} vertices with {memory['edges'] / 1e6:.0f} million edges need "
+        f"{memory['resident_mb'] / 1_000:.1f} GB of memory.",
+        120,
+    )
+
+
 def real_time() -> str:
     """Return the latency of arrivals with default parameters, and the cost of anchors in the same run."""
     record = read_record("realtime.json")

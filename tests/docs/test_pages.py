@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,12 +19,33 @@ def test_readme_example_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    _, example = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     names: dict[str, object] = {}
     exec(compile(example, "README.md", "exec"), names)
     assert names["vector"].shape == (16,)  # type: ignore[attr-defined]
     assert {"gus", "hal"} <= set(names["model"].ids)  # type: ignore[attr-defined]
     assert "1 new" in capsys.readouterr().out
+
+
+def test_readme_first_example_runs_on_real_data(capsys: pytest.CaptureFixture[str]) -> None:
+    if not os.environ.get("RIPPLEVEC_DATA"):
+        pytest.skip("RIPPLEVEC_DATA is not set")
+    example, _ = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(example, "README.md", "exec"), names)
+    sizes = f"{names['cora'].vertices:,} papers and their {len(names['cora'].edges):,} citations"
+    assert sizes in example
+    assert names["vector"].any()
+    assert len(eval(capsys.readouterr().out)) == 5
+
+
+def test_readme_states_the_supported_systems() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    versions = [name.rpartition(" ")[2] for name in project["classifiers"] if re.search(r"Python :: 3\.\d", name)]
+    assert f"Python {', '.join(versions[:-1])} and {versions[-1]}" in README
+    assert "Linux ([macOS and Windows](docs/faq.md#which-systems-are-supported))" in README
+    assert "### Which systems are supported?" in (ROOT / "docs/faq.md").read_text()
+    assert project["license"] in README
 
 
 def test_objective_example_reports_the_objective() -> None:

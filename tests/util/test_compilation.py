@@ -25,8 +25,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_reporter_logs_the_first_compilation_and_then_every_few_seconds(
-    clock: list[float], caplog: pytest.LogCaptureFixture
+    clock: list[float], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(compilation, "start_compiling_ahead", lambda: None)
     reporter = CompilationReporter()
     for seconds in (0, 1, 11, 12):
         clock[0] = seconds
@@ -78,3 +79,21 @@ kernel(1)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.startswith("compiling kernels, once on this machine")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("module", "starts"), [("ripplevec.graph._id_kernels", True), ("ripplevec.lab.line", False)])
+def test_reporter_starts_the_second_process_with_the_first_kernels_of_a_model(
+    module: str, starts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[bool] = []
+    monkeypatch.setattr(compilation, "start_compiling_ahead", lambda: started.append(True))
+    CompilationReporter().on_start(compile_event(module))
+    assert bool(started) == starts
+
+
+def test_reporter_counts_the_time_of_waiting_for_another_process(clock: list[float]) -> None:
+    reporter = CompilationReporter()
+    with reporter.waiting():
+        clock[0] = 4
+    clock[0] = 9
+    assert (reporter.seconds(), reporter.kernels) == (4, 0)

@@ -25,8 +25,8 @@ from ripplevec.parameter_docs import describe_parameters
 PREFIX = "RIPPLEVEC"
 """Environment variables are called RIPPLEVEC_NAME, with the name of the option in capitals."""
 
-OTHER_VARIABLES = ("RIPPLEVEC_READ_TOKENS", "RIPPLEVEC_WRITE_TOKENS", "RIPPLEVEC_DATA")
-"""Variables that have no option: secrets, which other users of a machine could see among its processes, and data."""
+OTHER_VARIABLES = ("RIPPLEVEC_READ_TOKENS", "RIPPLEVEC_WRITE_TOKENS", "RIPPLEVEC_DATA", "RIPPLEVEC_COMPILE_AHEAD")
+"""Variables that have no option: secrets, which other users could see among the processes, and those of the library."""
 
 _NOT_IN_FILES = ("config", "print_config", "help")
 _SECRET = re.compile(r"(?P<name>[^&=]*(?:password|secret|token|key)[^&=]*)=[^&]*", re.IGNORECASE)

@@ -43,6 +43,7 @@ from ripplevec.rules.batch_step import RowWorker, ThreadBackend, run_batch_step
 from ripplevec.rules.correction_workspace import Workspace
 from ripplevec.rules.gradual_correction import GradualCorrection, Version
 from ripplevec.rules.vector_store import KernelStateCache, VectorStore
+from ripplevec.util.compilation import wait_for_kernels
 from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.aligned_matrix import copy_aligned
 from ripplevec.views.base import Basis, Progress, View
@@ -192,6 +193,7 @@ class RippleRule:
             run_batch_step(backend)
             moved, self.rows_shortened = backend.moved_rows(), backend.shortened
         else:
+            wait_for_kernels()
             moved, self.rows_shortened = kernels.apply_batch(
                 state, delta.arrived, delta.pairs, delta.arrival_numbers, delta.changed_share, store.seen, context
             )
@@ -207,6 +209,7 @@ class RippleRule:
         graph, edges = store.graph, len(ids) - 1
         if not self.ready or not edges:
             return -1, 0, _NO_ROWS
+        wait_for_kernels()
         row, new_vertices, edges, moved, self.rows_shortened = apply_arrival(
             self._arrival_context(store),
             encode_ids(ids),

@@ -7,13 +7,18 @@ enough that a user has to be told.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock
 from time import perf_counter
 
 from numba.core import event
 
+from ripplevec.util.compile_ahead import finish_compiling_ahead, is_compiling_ahead, start_compiling_ahead
+
 PACKAGE = __name__.partition(".")[0]
 COMPILE_EVENT = "numba:compile"
+FIRST_MODULES = f"{PACKAGE}.graph."  # the kernels that every model needs first
 REPORT_INTERVAL = 10.0  # seconds between two notices
 
 _log = logging.getLogger(__name__)
@@ -32,12 +37,11 @@ class CompilationReporter(event.Listener):  # type: ignore[misc]
 
     def on_start(self, event: event.Event) -> None:
         """Note the start of a compilation; those of called kernels are parts of it."""
-        now = perf_counter()
-        if not self._depth:
-            self._began = now
-        self._depth += 1
+        now = self._enter()
         kernel = event.data["dispatcher"].py_func
         module = kernel.__module__ or ""  # generated functions, such as constructors of tuples, have none
+        if module.startswith(FIRST_MODULES):
+            start_compiling_ahead()
         if module.partition(".")[0] == PACKAGE and now - self._reported_at >= REPORT_INTERVAL:
             self._report(kernel.__name__)
             self._reported_at = now
@@ -45,6 +49,25 @@ class CompilationReporter(event.Listener):  # type: ignore[misc]
     def on_end(self, event: event.Event) -> None:
         """Note the end of a compilation."""
         self.kernels += 1
+        self._leave()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count the time of a with block as compilation: another process compiles for this one."""
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _enter(self) -> float:
+        now = perf_counter()
+        if not self._depth:
+            self._began = now
+        self._depth += 1
+        return now
+
+    def _leave(self) -> None:
         self._depth -= 1
         if not self._depth:
             self._finished_seconds += perf_counter() - self._began
@@ -56,7 +79,7 @@ class CompilationReporter(event.Listener):  # type: ignore[misc]
     def _report(self, kernel: str) -> None:
         if not self.kernels:
             _log.warning(
-                "compiling kernels, once on this machine; it takes about a minute (in advance: ripplevec warmup)"
+                "compiling kernels, once on this machine; it takes up to a minute (in advance: ripplevec warmup)"
             )
         else:
             _log.warning("still compiling: kernels=%d seconds=%.0f current=%s", self.kernels, self.seconds(), kernel)
@@ -79,3 +102,10 @@ def report_compilation() -> CompilationReporter:
 def working_clock() -> float:
     """Return a time in seconds that stands still while kernels are compiled: for measured durations."""
     return perf_counter() - report_compilation().seconds()
+
+
+def wait_for_kernels() -> None:
+    """Wait for the second process, if there is one. Called before every use of the kernels that it compiles."""
+    if is_compiling_ahead():
+        with report_compilation().waiting():
+            finish_compiling_ahead()
