@@ -16,8 +16,8 @@ from ripplevec.views import _kernels as kernels
 from ripplevec.views.aligned_matrix import aligned_zeros, as_strided_columns, copy_aligned
 from ripplevec.views.base import Basis
 from ripplevec.views.coordinates import Coordinates
-from ripplevec.views.graph_stats import GraphStats
-from ripplevec.views.spectral import SpectralView, auto_views
+from ripplevec.views.recipes import RECIPES, recipe_by_density
+from ripplevec.views.spectral import SpectralView
 
 CHUNK_VERTICES = 200_000  # vertices that are added or copied at a time
 
@@ -44,7 +44,7 @@ def grow_graph(vertices: int, threads: int) -> GrownGraph:
     rng, adjacency, start_size = np.random.default_rng(0), Adjacency(), vertices // 100
     adjacency.ensure_rows(vertices)
     _add_vertices(adjacency, 0, start_size, rng)
-    coordinates = Coordinates(auto_views(GraphStats(2 * EDGES_PER_VERTEX)), DIM)
+    coordinates = Coordinates(RECIPES[recipe_by_density(2 * EDGES_PER_VERTEX)], DIM)
     grown = GrownGraph(adjacency, coordinates, np.zeros((vertices, DIM), np.float16))
     with limit_blas_to_one_thread():
         bases = [

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.util.parallel import limit_blas_to_one_thread, resolve_threads
-from ripplevec.views.graph_stats import GraphStats
+from ripplevec.views.recipes import RECIPES
 from ripplevec.views.solvers import solve_leading_eigenpairs
-from ripplevec.views.spectral import SpectralView, auto_views
 
 DIM, EDGES, COMMUNITIES, INSIDE = 128, 5, 200, 0.7  # edges per vertex; share of edges inside a community
 SIZES = (0.1, 0.3, 1.0)
@@ -69,9 +68,7 @@ def measure_cost(function: Callable[[], Any]) -> tuple[Any, float, float]:
 
 def measure_graph(adjacency: Adjacency, vertices: int) -> dict[str, float]:
     """Measure a start, an anchor after it and the reference solver on one graph."""
-    threads, stats = resolve_threads(None), GraphStats().updated(adjacency, vertices)
-    (view,) = auto_views(stats)
-    assert isinstance(view, SpectralView)
+    threads, (view,) = resolve_threads(None), RECIPES["sparse"]
     basis, start, start_mb = measure_cost(lambda: view.start(adjacency, vertices, DIM, threads=threads))
     found, mu = float(basis.mu.sum()), basis.mu
     _, anchor, _ = measure_cost(lambda: view.anchor(adjacency, basis.rows, mu, seed=0, threads=threads))

@@ -46,6 +46,7 @@ from ripplevec.parameters import (
     RuleName,
     SearchMethod,
     Storage,
+    ViewsLike,
     check_storage_dir,
 )
 from ripplevec.search.searcher import Searcher
@@ -54,7 +55,7 @@ from ripplevec.util.checked_directory import RESTORE_HINT, read_arrays, write_ar
 from ripplevec.util.compilation import report_compilation
 from ripplevec.util.locks import ReadWriteLock
 from ripplevec.vector_reads import ID_TYPES, VectorReads
-from ripplevec.views.base import Progress, View
+from ripplevec.views.base import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,9 +87,10 @@ class Embedder(VectorReads):
     depth : int or None, default 1
         Rounds of influence per arrival. None: until no further vertex is reached. One is enough with anchors; more
         rounds move more vectors per arrival, and each is a change that consumers have to store.
-    views : "auto" or list of SpectralView, default "auto"
-        Spectral views that the dimensions of a vector come from, for rule "ripple". "auto" chooses by the mean degree
-        at the start, and by whether a dense graph is bipartite. Give your own if, for example, hubs have no meaning.
+    views : str, list of SpectralView, or dict of such lists, default "auto"
+        Spectral views that the dimensions of a vector come from, for rule "ripple". "auto" chooses a recipe at the
+        start: the one whose vectors best predict hidden edges. Others: the name of a recipe ("sparse", "communities",
+        "communities+hubs", "fine-communities+hubs", "communities+strong-hubs"), views, or named views to choose from.
     anchor_growth : "auto" or float, default "auto"
         Growth of the graph between anchors, as a share of its size; 0: no anchors. "auto" is 0 for rule "paper", and
         for rule "ripple" 0.05 up to 8,000 vertices; larger graphs, if anchors are gradual, are corrected after more
@@ -178,7 +180,7 @@ class Embedder(VectorReads):
     dim: int = 128
     rule: RuleName = "ripple"
     depth: int | None = 1
-    views: Literal["auto"] | Sequence[View] = "auto"
+    views: ViewsLike = "auto"
     anchor_growth: Literal["auto"] | float = "auto"
     anchor_pace: AnchorPace = "gradual"
     seed: int = 0
@@ -1223,7 +1225,8 @@ class Embedder(VectorReads):
         -------
         dict
             Numbers of vertices and edges, unplaced vertices, orthogonality error, growth since the last anchor, numbers
-            of anchors, batches, events and changes, bytes of memory, and the requested measures.
+            of anchors, batches, events and changes, bytes of memory, the chosen views with the scores of all recipes
+            (how well each predicts hidden edges; empty if nothing was compared), and the requested measures.
 
         Examples
         --------

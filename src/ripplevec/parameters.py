@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
@@ -26,9 +26,9 @@ from ripplevec.rules.ripple import RippleRule
 from ripplevec.search.searcher import check_search_method
 from ripplevec.temporal.edge_aging import EdgeAging
 from ripplevec.util.parallel import resolve_threads
-from ripplevec.views.base import View
 from ripplevec.views.laplacian import COMPONENTS, NORMALIZATIONS
-from ripplevec.views.spectral import SpectralView, auto_views
+from ripplevec.views.recipes import RECIPES, Recipes
+from ripplevec.views.spectral import SpectralView
 
 RuleName: TypeAlias = Literal["ripple", "paper"]
 DuplicatePolicy: TypeAlias = Literal["add", "ignore", "replace"]
@@ -38,6 +38,8 @@ SearchMethod: TypeAlias = Literal["auto", "exact", "ann"]
 EmptyInfluence: TypeAlias = Literal["neighbors", "zero", "resample"]
 LaplacianNormalization: TypeAlias = Literal["symmetric", "random-walk", "unnormalized"]
 LaplacianComponents: TypeAlias = Literal["together", "separate"]
+ViewsLike: TypeAlias = str | Sequence[SpectralView] | Mapping[str, Sequence[SpectralView]]
+"""Views: "auto", the name of a recipe, views, or named views to choose from."""
 
 STORAGE_DTYPES: dict[str, type[np.floating[Any]]] = {"auto": np.float32, "float32": np.float32, "float16": np.float16}
 ANCHOR_PACES = ("gradual", "immediate")
@@ -52,7 +54,7 @@ class Parameters:
     dim: int
     rule: RuleName
     depth: int | None
-    views: Literal["auto"] | Sequence[View]
+    views: ViewsLike
     anchor_growth: Literal["auto"] | float
     anchor_pace: AnchorPace
     seed: int
@@ -134,11 +136,14 @@ class Parameters:
 
     def _check_views(self) -> None:
         if isinstance(self.views, str):
-            check_choice("views", self.views, ("auto",))
-        elif not isinstance(self.views, Sequence) or not self.views:
-            raise InvalidValueError.of("views", '"auto" or a list of views', self.views)
-        elif not all(isinstance(view, SpectralView) for view in self.views):
-            raise InvalidValueError.of("views", "views such as SpectralView(tau=0.5)", self.views)
+            check_choice("views", self.views, ("auto", *RECIPES))
+        elif isinstance(self.views, Mapping):
+            if not self.views or not all(isinstance(name, str) for name in self.views):
+                raise InvalidValueError.of("views", "lists of views by name", self.views)
+            for name, views in self.views.items():
+                _check_view_list(f"views[{name!r}]", views)
+        else:
+            _check_view_list("views", self.views)
 
     def _check_rule_combinations(self) -> None:
         if self.rule != "paper":
@@ -179,6 +184,15 @@ class Parameters:
             raise InvalidValueError.of("dim", "at least 2 in a model with attributes", self.dim)
         return replace(self, attribute_dim=min(self.dim // 2, width or self.dim))
 
+    @property
+    def recipes(self) -> Recipes:
+        """The views to choose from, by name; one entry if they are given."""
+        if self.views == "auto":
+            return RECIPES
+        if isinstance(self.views, str):
+            return {self.views: RECIPES[self.views]}
+        return self.views if isinstance(self.views, Mapping) else {"given": self.views}
+
     def create_graph(self) -> Graph:
         """Create an empty graph."""
         return Graph(directed=self.directed, duplicates=self.duplicates, threads=resolve_threads(self.threads))
@@ -198,11 +212,10 @@ class Parameters:
         values = {
             field.name: _to_python(getattr(self, field.name)) for field in fields(self) if field.name != "storage_dir"
         }
-        if not isinstance(self.views, str):
-            values["views"] = [
-                {name: _to_python(value) for name, value in asdict(view).items()}  # type: ignore[call-overload]
-                for view in self.views
-            ]
+        if isinstance(self.views, Mapping):
+            values["views"] = {name: _views_to_json(views) for name, views in self.views.items()}
+        elif not isinstance(self.views, str):
+            values["views"] = _views_to_json(self.views)
         return values
 
     @staticmethod
@@ -210,14 +223,15 @@ class Parameters:
         """Convert the result of `to_json` to arguments of `Embedder`."""
         values = {"anchor_pace": "immediate"} | values  # the only pace of earlier versions
         views = values["views"]
+        if isinstance(views, dict):
+            return values | {"views": {name: [SpectralView(**view) for view in part] for name, part in views.items()}}
         return values | {"views": views if isinstance(views, str) else [SpectralView(**view) for view in views]}
 
 
 def _create_ripple(parameters: Parameters) -> Rule:
-    views = parameters.views
     return RippleRule(
         parameters.dim,
-        auto_views if isinstance(views, str) else lambda _: views,
+        parameters.recipes,
         normalize=parameters.normalize in ("auto", True),
         depth=parameters.depth,
         seed=parameters.seed,
@@ -249,6 +263,17 @@ def check_storage_dir(value: str | PathLike[str] | None) -> None:
     """Raise `InvalidValueError` if the directory for vectors does not exist."""
     if value is not None and not Path(value).is_dir():
         raise InvalidValueError.of("storage_dir", "an existing directory", value)
+
+
+def _check_view_list(name: str, views: Any) -> None:
+    if isinstance(views, str) or not isinstance(views, Sequence) or not views:
+        raise InvalidValueError.of(name, f'"auto", one of {", ".join(RECIPES)}, or a list of views', views)
+    if not all(isinstance(view, SpectralView) for view in views):
+        raise InvalidValueError.of(name, "views such as SpectralView(tau=0.5)", views)
+
+
+def _views_to_json(views: Sequence[SpectralView]) -> list[dict[str, Any]]:
+    return [{name: _to_python(value) for name, value in asdict(view).items()} for view in views]
 
 
 def _to_python(value: Any) -> Any:

@@ -15,7 +15,7 @@ from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.transport import LocalTransport
 from ripplevec.embedder import Embedder
 from ripplevec.lab.datasets.synthetic import planted_partition
-from ripplevec.views import large_start, solvers
+from ripplevec.views import graph_sample, large_start, solvers, view_choice
 
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
 
@@ -119,21 +119,6 @@ def test_anchors_with_aging_edges_match_single_machine(new_cluster: Any, expire_
     assert single._engine.anchors == cluster.anchors >= 2
 
 
-@pytest.mark.parametrize("odd_cycle", [False, True])
-def test_bipartite_graph_that_becomes_dense_is_detected_on_shards(new_cluster: Any, odd_cycle: bool) -> None:
-    rng = np.random.default_rng(0)
-    edges = np.stack([rng.integers(0, 100, 2_000), rng.integers(100, 200, 2_000)], axis=1)
-    single, cluster = start_both(new_cluster, 3, edges[:300], dim=6)
-    batch = Batch.from_any(np.concatenate([edges[300:], [[3, 7]]]) if odd_cycle else edges[300:])
-    single._engine.apply(batch)
-    cluster.apply(batch)
-    single.anchor()
-    cluster.anchor()
-    stats = single._engine.rule.graph_stats
-    assert (cluster.rule.graph_stats, stats.bipartite) == (stats, not odd_cycle)
-    assert len(cluster.rule.coordinates.parts) == len(single._engine.rule.coordinates.parts)
-
-
 @pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3])
 def test_anchor_returns_rows_moved_beyond_threshold(new_cluster: Any, threshold: float) -> None:
     cluster = new_cluster(3, dim=6, change_threshold=threshold)
@@ -148,35 +133,45 @@ def test_anchor_returns_rows_moved_beyond_threshold(new_cluster: Any, threshold:
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_anchor_of_graph_that_became_dense_changes_views(new_cluster: Any, shards: int) -> None:
-    rng, groups = np.random.default_rng(0), np.arange(120) % 3
-
-    def edges(count: int) -> NDArray[np.int64]:
-        pairs = rng.integers(0, 120, (8 * count, 2))
-        inside = (groups[pairs[:, 0]] == groups[pairs[:, 1]]) | (rng.random(8 * count) < 0.1)
-        return pairs[inside & (pairs[:, 0] < pairs[:, 1])][:count]
-
-    single, cluster = start_both(new_cluster, shards, edges(300), dim=8)
-    assert len(cluster.rule.coordinates.views) == 1
-    for _ in range(4):
-        batch = Batch.from_any(edges(200))
-        single._engine.apply(batch)
-        cluster.apply(batch)
-    for _ in range(2):
-        single.anchor()
-        cluster.anchor()
-        assert len(cluster.rule.coordinates.views) == 2
-        # Eigenvalues beyond the communities are close together, so their eigenvectors may rotate among themselves.
-        products = [
-            inner_products(vectors) for vectors in (single.to_numpy(), cluster.get_vectors(cluster.rows_by_arrival()))
-        ]
-        np.testing.assert_allclose(*products, atol=1e-3)
+def test_anchor_reconsiders_views_like_one_machine(
+    new_cluster: Any, monkeypatch: pytest.MonkeyPatch, shards: int
+) -> None:
+    monkeypatch.setattr(view_choice, "MIN_GAIN", 0.0)
+    rng, weights = np.random.default_rng(0), 1 / np.arange(1, 301)
+    edges = rng.choice(300, (9_000, 2), p=weights / weights.sum())
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    single, cluster = start_both(new_cluster, shards, edges[:300], dim=8)
+    assert single.diagnostics()["views"] == "sparse"
+    batch = Batch.from_any(edges[300:])
+    single._engine.apply(batch)
+    cluster.apply(batch)
+    single.anchor()
+    cluster.anchor()
+    assert cluster.rule.describe_choice()["views"] != "sparse"
+    assert cluster.rule.choice == single._engine.rule.choice
+    # Eigenvalues beyond the leading ones are close together, so their eigenvectors may rotate among themselves.
+    products = [
+        inner_products(vectors) for vectors in (single.to_numpy(), cluster.get_vectors(cluster.rows_by_arrival()))
+    ]
+    np.testing.assert_allclose(*products, atol=1e-2)
     # A late arrival is placed in the new coordinates, which all shards have received.
     batch = Batch.from_any([("late", 0), ("late", 3)])
     single._engine.apply(batch)
     cluster.apply(batch)
     vector, expected = cluster.get_vector(cluster.find_row("late")), single.vectors(["late"])[0]
     assert (vector * expected).sum() > 0.999
+
+
+def test_start_on_shards_chooses_views_like_one_machine(new_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also from a sample of a graph that is too large to be used as a whole."""
+    monkeypatch.setattr(graph_sample, "MAX_VERTICES", 300)
+    data = planted_partition(communities=8, size=60, inside=16, elsewhere=1, seed=0)
+    single, _ = start_both(new_cluster, 1, data.edges, dim=12)
+    force_start_on_shards(monkeypatch)
+    cluster = new_cluster(3, dim=12)
+    cluster.start(Batch.from_any(data.edges))
+    assert cluster.rule.choice.scores
+    assert cluster.rule.choice == single._engine.rule.choice
 
 
 @pytest.mark.parametrize("shards", [1, 3])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -184,21 +182,3 @@ def test_copy_for_solver_is_stored_where_vectors_are(graph_pair: Any, tmp_path: 
     pair = graph_pair(0, 2, storage_dir=tmp_path if in_files else None)
     (copied,) = run_on_shards(pair, 1.0, [], program)[1]
     assert np.array_equal(copied, pair.one.engine.store.vectors[:40])
-
-
-@pytest.mark.parametrize("shards", [1, 3, 5])
-@pytest.mark.parametrize("closing", [None, (0, 30), (0, 31)])
-def test_is_bipartite_of_a_long_path_matches_networkx(
-    new_pair: Any, shards: int, closing: tuple[int, int] | None
-) -> None:
-    """Labels travel along a path through all shards; the closing edge makes an odd or an even cycle."""
-    order = np.random.default_rng(shards).permutation(60).tolist()
-    edges = [*pairwise(order), *([] if closing is None else [(order[closing[0]], order[closing[1]])])]
-    pair = new_pair(60, edges, shards)
-
-    def program(shard: Shard) -> bool:
-        graph = ShardedAdjacency(shard)
-        with graph.mapped():
-            return graph.is_bipartite(graph.rows)
-
-    assert pair.run(program) == [nx.is_bipartite(nx.Graph(edges))] * shards

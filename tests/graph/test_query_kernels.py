@@ -54,17 +54,3 @@ def test_is_bipartite_random_graph_matches_networkx(edges: list[tuple[int, int]]
     adjacency = create_adjacency(edges, 12)
     assert kernels.is_bipartite(adjacency.links, 12) == nx.is_bipartite(nx.Graph(edges))
     assert not across or kernels.is_bipartite(adjacency.links, 12)
-
-
-@given(EDGES, st.booleans())
-def test_spread_sides_random_graph_matches_networkx(edges: list[tuple[int, int]], across: bool) -> None:
-    if across:
-        edges = [(2 * (a // 2), 2 * (b // 2) + 1) for a, b in edges]
-    adjacency, sides = create_adjacency(edges, 12), 2 * np.random.default_rng(0).permutation(12)
-    changed, conflict = kernels.spread_sides(adjacency.links, 12, sides)
-    graph = nx.Graph([edge for edge in edges if edge[0] != edge[1]])
-    assert conflict == (not nx.is_bipartite(graph))
-    if not conflict:
-        assert all(sides[a] == sides[b] ^ 1 for a, b in graph.edges)
-        assert kernels.spread_sides(adjacency.links, 12, sides) == (0, 0)
-        assert changed >= sum(len(part) - 1 for part in nx.connected_components(graph))

@@ -12,7 +12,6 @@ from ripplevec.lab.evaluation import score_at_end, stream
 from ripplevec.rules import _kernels as kernels
 from ripplevec.rules import batch_step, ripple
 from ripplevec.rules._kernels import BatchContext
-from ripplevec.views.graph_stats import DENSE_MEAN_DEGREE
 from ripplevec.views.spectral import SpectralView
 
 
@@ -161,37 +160,6 @@ def test_start_size_counts_vertices_with_edges(start_size: int) -> None:
         assert not model.diagnostics()["ready"]
         model.partial_fit([(number, number - 1)])
     assert model.diagnostics()["ready"]
-
-
-@pytest.mark.parametrize("dim", [1, 2, 8])
-def test_graph_that_becomes_dense_changes_its_views_once(dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    bases_from_other_views = ripple.bases_from_other_views
-    monkeypatch.setattr(
-        ripple, "bases_from_other_views", lambda *args: calls.append(1) or bases_from_other_views(*args)
-    )
-    rng = np.random.default_rng(0)
-    groups = np.arange(120) % 3
-
-    def edges(count: int) -> list[tuple[int, int]]:
-        pairs = rng.integers(0, 120, (6 * count, 2))
-        return [(u, v) for u, v in pairs.tolist() if u < v and (groups[u] == groups[v])][:count]
-
-    model = Embedder(dim=dim, anchor_growth=0.2, anchor_pace="immediate").fit(edges(300))
-    rule, before = model.engine.rule, model.to_numpy()
-    assert len(rule.coordinates.views) == 1
-    assert not calls
-    anchors = 0
-    for _ in range(12):
-        anchors += model.partial_fit(edges(100)).anchored
-    rule = model.engine.rule
-    assert rule.graph_stats.mean_degree >= DENSE_MEAN_DEGREE
-    assert len(rule.coordinates.views) == min(dim, 2)
-    assert len(calls) == 1 < anchors
-    placed = before.any(axis=1)
-    cosines = (before * model.to_numpy()[: len(before)]).sum(axis=1)
-    assert cosines[placed].mean() > 0.5  # served coordinates survive the change of views
-    assert model.diagnostics()["orthogonality_error"] < 0.5
 
 
 def test_explicit_views_are_kept_by_an_anchor() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from ripplevec.errors import RipplevecError
 from ripplevec.views import gpu, large_start, operators
-from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.operators import Operator
-from ripplevec.views.spectral import SpectralView, auto_views
+from ripplevec.views.recipes import RECIPES
+from ripplevec.views.spectral import SpectralView
 
 try:
     gpu.usable_cupy()
@@ -64,7 +64,7 @@ def test_gpu_operator_agrees_with_cpu_in_every_operation(both: tuple[Operator, G
         np.testing.assert_allclose(there, here, atol=1e-5 * np.abs(here).max())
 
 
-@pytest.mark.parametrize("view", auto_views(GraphStats(20)))
+@pytest.mark.parametrize("view", RECIPES["communities+strong-hubs"])
 @pytest.mark.parametrize("workspace_bytes", [0, operators.WORKSPACE_BYTES])
 def test_anchor_on_gpu_agrees_with_cpu(
     community_sample: Any, monkeypatch: pytest.MonkeyPatch, view: SpectralView, workspace_bytes: int

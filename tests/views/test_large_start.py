@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from ripplevec import Embedder
 from ripplevec.views import large_start, operators
-from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.large_start import is_large, solve_large
 from ripplevec.views.operators import Operator
+from ripplevec.views.recipes import RECIPES
 from ripplevec.views.solvers import solve_leading_eigenpairs
-from ripplevec.views.spectral import SpectralView, auto_views
+from ripplevec.views.spectral import SpectralView
 
 MIN_SHARE = 0.999  # of the exact eigenvalue sum, on the graphs below
 MIN_SHARE_OF_ANY = 0.995  # on any random graph: the iteration stops while the sum still changes by up to 2 %
@@ -141,7 +141,7 @@ def test_is_large_requires_more_vertices_than_columns(community_sample: Any, mon
     assert not is_large(operator, 50)
 
 
-@pytest.mark.parametrize("view", [*auto_views(GraphStats(20)), *auto_views(GraphStats(5))])
+@pytest.mark.parametrize("view", [*RECIPES["communities+strong-hubs"], *RECIPES["sparse"]])
 def test_anchor_after_a_large_start_finds_little_more(
     create_sample: Any, monkeypatch: pytest.MonkeyPatch, view: SpectralView
 ) -> None:

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from ripplevec.errors import InvalidValueError
 from ripplevec.views import operators
 from ripplevec.views.base import MIN_EIGENVALUE
-from ripplevec.views.graph_stats import DENSE_MEAN_DEGREE, GraphStats
 from ripplevec.views.operators import Operator
-from ripplevec.views.spectral import MAX_POWER, SpectralView, auto_views
+from ripplevec.views.spectral import MAX_POWER, SpectralView
 
 VIEW = SpectralView(tau=0.5, diffusion=2)
 SHAPES: dict[str, list[tuple[int, int]]] = {
@@ -241,14 +240,3 @@ def test_tail_per_degree_scales_with_the_mean_degree(community_sample: Any) -> N
 def test_power_of_a_flat_spectrum_is_bounded() -> None:
     view = SpectralView(tau=0.5, tail=0.1)
     assert view._power(np.ones(5), 4.0) == view._power(np.zeros(0), 4.0) == MAX_POWER
-
-
-def test_auto_views_of_a_dense_graph_include_a_hub_view() -> None:
-    assert len(auto_views(GraphStats())) == len(auto_views(GraphStats(DENSE_MEAN_DEGREE - 0.01))) == 1
-    community, hubs = auto_views(GraphStats(DENSE_MEAN_DEGREE))
-    assert community.share > hubs.share
-
-
-def test_auto_views_of_a_bipartite_graph_have_no_hub_view() -> None:
-    (alone,) = auto_views(GraphStats(DENSE_MEAN_DEGREE, bipartite=True))
-    assert alone == auto_views(GraphStats(DENSE_MEAN_DEGREE))[0]

@@ -71,6 +71,7 @@ class EmbedJob:
             "started": engine.ready,
             "connected": engine.count_connected(),
             "start_size": engine.start_size,
+            **engine.describe_views(),
             "skipped": sum(reader.skipped for reader in self.readers),
             "skipped_rows": [row for reader in self.readers for row in reader.skipped_rows],
             "output": None if self.output is None else str(self.output),

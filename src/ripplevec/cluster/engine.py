@@ -343,12 +343,9 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         return self.vertices
 
     def _begin_correction(self) -> RemoteCorrection | None:
-        """Begin a gradual correction, unless the views of the model have to change: this is done at once."""
-        rule = cast(RippleRule, self.rule)
-        stats, mean_degree = rule.graph_stats, 2 * self.edges / max(1, self.vertices)
-        if rule.views(stats._replace(mean_degree=max(stats.mean_degree, mean_degree))) != rule.views(stats):
-            return None
-        return self._new_correction()
+        """Begin a gradual correction, unless the views of the model are to be reconsidered: this is done at once."""
+        reconsider = cast(RippleRule, self.rule).may_reconsider(self.vertices, self.edges)
+        return None if reconsider else self._new_correction()
 
     def _new_correction(self) -> RemoteCorrection:
         return RemoteCorrection(self, max(view.degree for view in cast(RippleRule, self.rule).coordinates.views))

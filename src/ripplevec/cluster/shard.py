@@ -21,6 +21,7 @@ from ripplevec.cluster.ingestion import NO_ROWS, BatchSlice, EndpointBlock, Grap
 from ripplevec.cluster.shard_correction import ShardCorrection
 from ripplevec.cluster.shard_graph import ShardGraph
 from ripplevec.cluster.shard_operator import ShardedAdjacency
+from ripplevec.cluster.shard_reader import ShardReader
 from ripplevec.cluster.shard_step import ShardBackend
 from ripplevec.graph.adjacency import RowArray, WeightScale
 from ripplevec.graph.graph import strip_prefix
@@ -197,7 +198,7 @@ class Shard(ShardGraph):
     def begin_correction(self, *, sequence: int, first_new: int, rows: int, spread: float) -> None:
         """Begin a correction with the current views; see `RemoteCorrection.plan`."""
         rule = self.rule
-        before = Version(rule.coordinates, rule.graph_stats)
+        before = Version(rule.coordinates, rule.choice)
         after = before._replace(coordinates=rule.coordinates.new_like())
         self.correction = ShardCorrection(before, after, rule.prepare_workspace(self.store), rule.seed, sequence)
         self.correction.first_new, self.correction.planned_rows = first_new, rows
@@ -215,7 +216,7 @@ class Shard(ShardGraph):
         if not correction.finished:
             return CorrectionSummary(NO_ROWS, {}, None, correction.credit)
         self.correction = None
-        rule.set_coordinates(correction.after.stats, correction.new)
+        rule.set_coordinates(correction.after.choice, correction.new)
         return CorrectionSummary(moved, rule.state() if self.index == 0 else {}, None, 0.0, finished=True)
 
     def abandon_correction(self) -> None:
@@ -251,8 +252,8 @@ class Shard(ShardGraph):
         before = self.store.vectors[: graph.rows]
         try:
             with graph.mapped():
-                stats, coordinates, bases = rule.solve_anchor(
-                    graph, before, sequence, graph.copy_for_solver, _solve_from_scratch
+                choice, coordinates, bases = rule.solve_anchor(
+                    graph, before, sequence, ShardReader(graph), graph.copy_for_solver, _solve_from_scratch
                 )
         except CorrectionError as error:  # the same on all shards: their vectors are unchanged
             return AnchorSummary(NO_ROWS, {}, error)
@@ -262,16 +263,16 @@ class Shard(ShardGraph):
         after = partial(concatenate_views, bases)
         moved = find_moved_rows(rule.coordinates, before, coordinates, after, threshold, rule.threads)
         self._store_bases(coordinates, bases)
-        rule.set_coordinates(stats, coordinates)
+        rule.set_coordinates(choice, coordinates)
         return AnchorSummary(moved, rule.state() if self.index == 0 else {}, None)
 
     def start(self, *, weight_scale: WeightScale) -> AnchorSummary:
         """Embed the graph from scratch, together with all other shards."""
         graph = ShardedAdjacency(self, weight_scale)
         with graph.mapped():
-            stats, coordinates, bases = self.rule.solve_start(graph, graph.rows)
+            choice, coordinates, bases = self.rule.solve_start(graph, graph.rows, ShardReader(graph))
         self._store_bases(coordinates, [replace(basis, rows=basis.rows[: graph.rows]) for basis in bases])
-        self.rule.set_coordinates(stats, coordinates)
+        self.rule.set_coordinates(choice, coordinates)
         return AnchorSummary(NO_ROWS, self.rule.state() if self.index == 0 else {}, None)
 
     def _store_bases(self, coordinates: Coordinates, bases: list[Basis]) -> None:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
 from ripplevec.cluster.routing import split_positions
-from ripplevec.graph._query_kernels import spread_sides
 from ripplevec.graph.adjacency import RowArray, Totals, WeightScale
 from ripplevec.util.parallel import block_ranges
 from ripplevec.views.aligned_matrix import aligned_zeros
@@ -73,21 +72,6 @@ class ShardedAdjacency:
     def totals(self, rows: int = 0) -> Totals:
         """Return sums over the graph of all shards."""
         return self._totals
-
-    def is_bipartite(self, rows: int) -> bool:
-        """Return whether the graph of all shards is bipartite.
-
-        Each vertex gets a label, the lowest arrival number in its component, and a side. Each shard spreads both along
-        its own edges; then the shards exchange the labels at their borders, until no label changes.
-        """
-        links, sides = self.graph.adjacency.links, self.zeros(1, np.int64)
-        sides[: self.rows, 0] = 2 * self.graph.arrival[: self.rows]
-        while True:
-            self.fill_halo(sides, np.zeros(1))
-            outcome = np.array(spread_sides(links, self.rows, sides[:, 0]))
-            changed, conflicts = self.mesh.sum(outcome).tolist()
-            if conflicts or not changed:
-                return not conflicts
 
     def operator(self, tau: float) -> ShardOperator:
         """Return the operator of a view with this τ."""

@@ -260,7 +260,7 @@ class Engine(CorrectionSchedule, LocalReads):
         return correction.advance(self.store, credit, self.change_threshold, cast(RippleRule, self.rule).threads)
 
     def _adopt_correction(self, correction: GradualCorrection) -> None:
-        cast(RippleRule, self.rule).set_coordinates(correction.after.stats, correction.new)
+        cast(RippleRule, self.rule).set_coordinates(correction.after.choice, correction.new)
 
     def _restore_correction(self, state: dict[str, NDArray[Any]], engine: Engine) -> GradualCorrection:
         """Return a correction from saved arrays, for the state of an engine."""

@@ -21,6 +21,7 @@ from ripplevec.errors import InvalidValueError, LostStateError, UnknownVertexErr
 from ripplevec.graph.adjacency import RowArray, WeightScale, merge_duplicates
 from ripplevec.graph.batch_validation import BatchAdmission, GraphLookup
 from ripplevec.rules.base import Rule
+from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.searcher import Query, SearchResults, SearchTarget, query_from_row, query_from_vector
 from ripplevec.temporal.edge_aging import EdgeAging, select_digest_arrays
@@ -294,8 +295,13 @@ class EngineReads(EngineCounters):
             "events": self.events,
             "changes": self.changes,
             **({} if self.aging is None else {"time": self.aging.time}),
+            **self.describe_views(),
             "bytes": sizes["bytes"],
         }
+
+    def describe_views(self) -> dict[str, Any]:
+        """Return the name of the views and the scores of all recipes; nothing if the rule has none, or no start yet."""
+        return self.rule.describe_choice() if self.ready and isinstance(self.rule, RippleRule) else {}
 
     def digest(self) -> str:
         """Return a hash of graph, vectors, coordinates and counters that does not depend on the memory layout.

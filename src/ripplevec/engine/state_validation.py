@@ -29,6 +29,7 @@ from ripplevec.rules.paper import PaperRule
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.temporal.decay import RESCALE_HALF_LIVES
 from ripplevec.temporal.edge_aging import EdgeAging
+from ripplevec.views.graph_sample import MAX_VERTICES
 
 Arrays = Mapping[str, NDArray[Any]]
 MAX_COUNT = 2**53
@@ -245,7 +246,7 @@ def _is_encoded_id(encoded: bytes) -> bool:
 
 def _check_rule(arrays: Arrays, rule: Rule, rows: int, next_arrival: int) -> None:
     if isinstance(rule, RippleRule):
-        _check_coordinates(arrays, rule.dim)
+        _check_coordinates(arrays, rule.dim, len(rule.recipes))
     elif isinstance(rule, PaperRule):
         units = _get_column(arrays, "units", np.int64, 2)
         _reject_if(not (0 <= units[0] <= rule.dim and units[1] in (0, 1)), "units are out of range")
@@ -254,7 +255,28 @@ def _check_rule(arrays: Arrays, rule: Rule, rows: int, next_arrival: int) -> Non
             _check_cascade(strip_prefix("cascade_", dict(arrays)), rule.cascade.stored_rounds + 1, rows, next_arrival)
 
 
-def _check_coordinates(arrays: Arrays, dim: int) -> None:
+def _check_choice_of_views(arrays: Arrays, recipes: int) -> None:
+    """Check which of the recipes was chosen, and the sample of a choice in progress; or the density that decided."""
+    if "recipe" not in arrays:
+        mean_degree = _get_scalar(arrays, "mean_degree", np.float64)
+        _reject_if(not (np.isfinite(mean_degree) and mean_degree >= 0), "mean_degree is not a finite number")
+        if "bipartite" in arrays:
+            _get_scalar(arrays, "bipartite", np.bool_)
+        return
+    _reject_if(_get_count(arrays, "recipe") >= recipes, "recipe: there are fewer views to choose from")
+    _get_count(arrays, "recipe_edges")
+    scores = _check_finite(_get_column(arrays, "recipe_scores", np.float64), "recipe_scores")
+    _reject_if(scores.size not in (0, recipes), "recipe_scores: expected one for each recipe")
+    if "sample_pairs" in arrays:
+        vertices, weights = _get_count(arrays, "sample_vertices"), _get_column(arrays, "sample_weights", np.float32)
+        pairs = _get_matrix(arrays, "sample_pairs", np.int64, (weights.size, 2))
+        valid = pairs.size == 0 or (pairs.min() >= 0 and pairs.max() < vertices)
+        _reject_if(vertices > MAX_VERTICES or not valid, "sample_pairs: a vertex is out of range")
+        _reject_if((pairs[:, 0] >= pairs[:, 1]).any(), "sample_pairs: a pair is not in order")
+        _reject_if(not (np.isfinite(weights) & (weights > 0)).all(), "sample_weights: not a positive number")
+
+
+def _check_coordinates(arrays: Arrays, dim: int, recipes: int) -> None:
     """Check the coordinates of a rule. `Coordinates` checks that they fit its views."""
     weighted, coordinates = ("tau", "center"), ("mu", "longest")
     for name in weighted + coordinates:
@@ -265,10 +287,8 @@ def _check_coordinates(arrays: Arrays, dim: int) -> None:
         _reject_if(not ((lowest >= -1) & (lowest <= 1)).all(), "lowest is out of range")
     for name in ("tau", "longest"):
         _reject_if((arrays[name] < 0).any(), f"{name} is negative")
-    mean_degree = _get_scalar(arrays, "mean_degree", np.float64)
-    _reject_if(not (np.isfinite(mean_degree) and mean_degree >= 0), "mean_degree is not a finite number")
-    for name in ("ready", *(("bipartite",) if "bipartite" in arrays else ())):
-        _get_scalar(arrays, name, np.bool_)
+    _get_scalar(arrays, "ready", np.bool_)
+    _check_choice_of_views(arrays, recipes)
     if "turn" in arrays:
         rotation = _check_finite(_get_matrix(arrays, "turn", np.float64, (dim, dim)), "turn")
         deviation = np.abs(rotation.T @ rotation - np.eye(dim)).max(initial=0.0)
@@ -346,7 +366,7 @@ def _check_correction(saved: Arrays, rule: Rule, rows: int, next_arrival: int, s
     _reject_if(swapped != (stage == "announce"), "correction: its stage and its rows do not fit")
     versions = [strip_prefix(prefix, dict(saved)) for prefix in ("old_", "new_")]
     for version in versions:
-        _check_coordinates(version, rule.dim)
+        _check_coordinates(version, rule.dim, len(rule.recipes))
     views = rule.coordinates_from_state(versions[1]).views
     _reject_if(step >= max(view.degree for view in views), "correction: its filter has too many steps")
     numbers = ("waited", "sampled_active", "pace", "credit", "paid_growth", "solve_cost")

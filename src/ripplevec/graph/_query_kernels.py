@@ -78,39 +78,3 @@ def is_bipartite(links: Links, rows: int) -> bool:
                     queue[tail] = neighbor
                     tail += 1
     return True
-
-
-@njit(cache=True, nogil=True)
-def spread_sides(links: Links, rows: int, sides: NDArray[np.int64]) -> tuple[int, int]:
-    """Spread labels and sides along the edges of some rows; return how many rows changed, and 1 if a conflict arose.
-
-    An entry of `sides` is 2 · label + side. The lowest label in reach wins, and a neighbor is on the other side. Rows
-    from `rows` on are copies of rows elsewhere: they are read and not changed.
-    """
-    changed = 0
-    queue = np.arange(rows)
-    queued = np.ones(rows, np.bool_)
-    head, count = 0, rows  # of the circular queue
-    while count:
-        row = queue[head]
-        head, count = (head + 1) % rows, count - 1
-        queued[row] = False
-        begin, end = links.begin[row], links.begin[row] + links.degree[row]
-        for slot in range(begin, end):
-            lowest = sides[links.neighbor[slot]] ^ 1
-            if lowest >> 1 < sides[row] >> 1:
-                sides[row] = lowest
-                changed += 1
-        for slot in range(begin, end):
-            neighbor, expected = links.neighbor[slot], sides[row] ^ 1
-            if sides[neighbor] >> 1 == expected >> 1:
-                if sides[neighbor] != expected:
-                    return changed, 1
-            elif neighbor < rows and expected >> 1 < sides[neighbor] >> 1:
-                sides[neighbor] = expected
-                changed += 1
-                if not queued[neighbor]:
-                    queued[neighbor] = True
-                    queue[(head + count) % rows] = neighbor
-                    count += 1
-    return changed, 0

@@ -47,9 +47,9 @@ from ripplevec.rules.vector_store import KernelStateCache, VectorStore
 from ripplevec.util.parallel import for_each_block, limit_blas_to_one_thread
 from ripplevec.views.base import MIN_EIGENVALUE
 from ripplevec.views.coordinates import Coordinates
-from ripplevec.views.graph_stats import GraphStats
 from ripplevec.views.solvers import solve_projected
 from ripplevec.views.spectral import MAX_ANCHOR_PASSES, MIN_CUTOFF, OTHER_VIEW_PASSES, REPEAT_RATIO
+from ripplevec.views.view_choice import ViewChoice
 
 CHUNK_ROWS = 1_024  # rows whose sums are added up separately, so that several threads can work on large batches
 MAX_FRESH_PASSES = 13  # Rayleigh–Ritz steps of a correction from noise or from other views; the first has no filter
@@ -81,14 +81,14 @@ _log = logging.getLogger("ripplevec.rules")
 
 
 class Version(NamedTuple):
-    """Coordinates, and the graph statistics that selected their views."""
+    """Coordinates, and the choice of their views."""
 
     coordinates: Coordinates
-    stats: GraphStats
+    choice: ViewChoice
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Return both as arrays, for saving."""
-        return {f"{prefix}{name}": array for name, array in (self.coordinates.state() | self.stats.state()).items()}
+        return {f"{prefix}{name}": array for name, array in (self.coordinates.state() | self.choice.state()).items()}
 
 
 class GradualCorrection(CorrectionPace):

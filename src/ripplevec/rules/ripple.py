@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from functools import partial
 from os import PathLike
@@ -46,10 +46,13 @@ from ripplevec.rules.vector_store import KernelStateCache, VectorStore
 from ripplevec.util.compilation import wait_for_kernels
 from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.aligned_matrix import copy_aligned
-from ripplevec.views.base import Basis, Progress, View
+from ripplevec.views.background_choice import BackgroundChoice, restore_choice
+from ripplevec.views.base import Basis, Progress
 from ripplevec.views.coordinates import Coordinates, identity_scaling
-from ripplevec.views.graph_stats import GraphStats
+from ripplevec.views.graph_sample import MAX_EDGES, MAX_VERTICES, EndpointReader, LocalReader, sample_graph
 from ripplevec.views.operators import AdjacencyLike
+from ripplevec.views.recipes import Recipes
+from ripplevec.views.view_choice import ViewChoice, choose_views, reconsider_views
 
 _log = logging.getLogger("ripplevec.rules")
 MIN_EDGES_FOR_THREADS = 2_048  # batches that change fewer edges are faster on one thread
@@ -66,7 +69,7 @@ class RippleRule:
     def __init__(
         self,
         dim: int,
-        views: Callable[[GraphStats], Sequence[View]],
+        recipes: Recipes,
         *,
         normalize: bool,
         depth: int | None,
@@ -78,9 +81,10 @@ class RippleRule:
     ) -> None:
         self.directory = directory  # directory of the vector files; None: in memory
         self.dim, self.normalize, self.precision = dim, normalize, precision
-        self.views = views  # chooses the views for the statistics of a graph
-        self.graph_stats = GraphStats()  # of the graph when the current views were chosen
-        self.coordinates = self._new_coordinates(self.graph_stats)
+        self.recipes = recipes  # the views to choose from
+        self.choice = ViewChoice()
+        self.background_choice: BackgroundChoice | None = None  # whose result the next correction uses
+        self.coordinates = self._new_coordinates(self.choice)
         self.depth = UNLIMITED_DEPTH if depth is None else depth
         self.seed = seed
         self.max_reads = max_reads
@@ -108,55 +112,78 @@ class RippleRule:
         """Embed the current graph from scratch, with the views chosen for it."""
         adjacency, order = store.graph.adjacency_by_arrival()
         rows = store.graph.row_count if order is None else order.size
-        stats, coordinates, bases = self.solve_start(adjacency, rows, progress)
+        reader = LocalReader(store.graph.adjacency, store.graph.arrival[: store.graph.row_count])
+        choice, coordinates, bases = self.solve_start(adjacency, rows, reader, progress)
         write_bases(store, coordinates, bases, order)
-        self.set_coordinates(stats, coordinates)
+        self.set_coordinates(choice._replace(edges=store.graph.adjacency.edge_count), coordinates)
 
     def solve_start(
-        self, adjacency: AdjacencyLike, rows: int, progress: Progress | None = None
-    ) -> tuple[GraphStats, Coordinates, list[Basis]]:
-        """Compute a start without storing it: graph statistics, coordinates and bases."""
-        stats = GraphStats().updated(adjacency, rows)
-        coordinates = self._new_coordinates(stats)
+        self, adjacency: AdjacencyLike, rows: int, reader: EndpointReader, progress: Progress | None = None
+    ) -> tuple[ViewChoice, Coordinates, list[Basis]]:
+        """Compute a start without storing it: the choice of its views, coordinates and bases."""
+        choice = self._choose_views(reader, progress)
+        coordinates = self._new_coordinates(choice)
         bases = to_weight_unit(adjacency, bases_from_scratch(coordinates, adjacency, rows, self.threads, progress))
         coordinates.adopt_bases(bases)
-        return stats, coordinates, bases
+        return choice, coordinates, bases
 
-    def set_coordinates(self, stats: GraphStats, coordinates: Coordinates) -> None:
-        """Use these coordinates from now on; `stats` are the graph statistics that selected their views."""
-        self.graph_stats, self.coordinates = stats, coordinates
+    def _choose_views(self, reader: EndpointReader, progress: Progress | None) -> ViewChoice:
+        """Choose the views of a start; nothing is measured if there is only one recipe."""
+        if len(self.recipes) == 1:
+            return ViewChoice()
+        if progress:
+            progress("views", 0.0)
+        graph = sample_graph(reader, self.seed)
+        choice = choose_views(graph, self.recipes, self.dim, self.seed, self.threads)
+        return self._log_choice(choice._replace(edges=reader.count()[1]), "start")
+
+    def _log_choice(self, choice: ViewChoice, when: str) -> ViewChoice:
+        report = self.describe_choice(choice)
+        _log.info("views chosen: when=%s views=%s scores=%s", when, report["views"], report["view_scores"])
+        return choice
+
+    def describe_choice(self, choice: ViewChoice | None = None) -> dict[str, Any]:
+        """Return the name of the chosen views, and the score of each recipe if they were compared."""
+        choice = self.choice if choice is None else choice
+        names = list(self.recipes)
+        scores = {name: round(score, 4) for name, score in zip(names, choice.scores, strict=False)}
+        return {"views": names[choice.recipe], "view_scores": scores}
+
+    def set_coordinates(self, choice: ViewChoice, coordinates: Coordinates) -> None:
+        """Use these coordinates from now on, with the choice of their views."""
+        self.choice, self.coordinates = choice, coordinates
         self._kernel_states.clear()
         self._cached_context = _NO_CONTEXT  # it would keep replaced arrays alive
 
     def anchor(self, store: VectorStore, sequence: int, threshold: float) -> RowArray:
         """Correct all vectors, aligned with the served ones; return the rows that moved by more than the threshold."""
         before = store.vectors[: store.graph.row_count]
-        stats, coordinates, bases = self._solve_anchor(
-            self.coordinates, self.graph_stats, store.graph.adjacency, before, sequence
-        )
+        reader = LocalReader(store.graph.adjacency, store.graph.arrival[: len(before)])
+        choice, coordinates, bases = self._solve_anchor(store.graph.adjacency, before, sequence, reader)
         align_coordinates(self.coordinates, coordinates, bases, before, self.threads)
         after = partial(concatenate_views, bases)
         moved = find_moved_rows(self.coordinates, before, coordinates, after, threshold, self.threads)
         write_bases(store, coordinates, bases)
-        self.set_coordinates(stats, coordinates)
+        self.set_coordinates(choice, coordinates)
         return moved
 
     def solve_anchor(
-        self, adjacency: AdjacencyLike, vectors: NDArray[Any], sequence: int, copy: BlockCopier, solve: BasisSolver
-    ) -> tuple[GraphStats, Coordinates, list[Basis]]:
+        self,
+        adjacency: AdjacencyLike,
+        vectors: NDArray[Any],
+        sequence: int,
+        reader: EndpointReader,
+        copy: BlockCopier,
+        solve: BasisSolver,
+    ) -> tuple[ViewChoice, Coordinates, list[Basis]]:
         """Compute an anchor without storing it, for rows that may be on other machines; see `_solve_anchor`."""
-        return self._solve_anchor(self.coordinates, self.graph_stats, adjacency, vectors, sequence, copy, solve)
+        return self._solve_anchor(adjacency, vectors, sequence, reader, copy, solve)
 
     def begin_correction(self, store: VectorStore, sequence: int) -> GradualCorrection:
         """Begin a correction of all vectors that the stream pays for; see `gradual_correction.py`."""
-        adjacency, stats = store.graph.adjacency, self.graph_stats
-        mean_degree = 2 * adjacency.edge_count / max(1, len(store.graph))  # about: vertices without edges count here
-        if self.views(stats._replace(mean_degree=max(stats.mean_degree, mean_degree))) != self.views(stats):
-            stats = stats.updated(adjacency, store.graph.row_count)
-        workspace = self.prepare_workspace(store)
-        new = self.coordinates.new_like() if stats == self.graph_stats else self._new_coordinates(stats)
-        before, after = Version(self.coordinates, self.graph_stats), Version(new, stats)
-        return GradualCorrection(before, after, workspace, self.seed, sequence)
+        choice = self._continue_choice(store)
+        before, after = Version(self.coordinates, self.choice), Version(self._new_coordinates(choice), choice)
+        return GradualCorrection(before, after, self.prepare_workspace(store), self.seed, sequence)
 
     def prepare_workspace(self, store: VectorStore) -> Workspace:
         """Return the memory of gradual corrections, with room for all rows."""
@@ -166,15 +193,32 @@ class RippleRule:
             self.workspace.allocate()
         return self.workspace
 
+    def _continue_choice(self, store: VectorStore) -> ViewChoice:
+        """Return the choice of views for the next correction; begin another one if the graph has doubled."""
+        if self.background_choice is not None:
+            choice, self.background_choice = self.background_choice.result(), None
+            return self._log_choice(choice._replace(edges=store.graph.adjacency.edge_count), "anchor")
+        if self.may_reconsider(len(store.graph), store.graph.adjacency.edge_count):
+            graph = sample_graph(
+                LocalReader(store.graph.adjacency, store.graph.arrival[: store.graph.row_count]), self.seed
+            )
+            self.background_choice = BackgroundChoice(graph, self.recipes, self.choice.recipe, self.dim, self.seed)
+        return self.choice
+
+    def may_reconsider(self, vertices: int, edges: int) -> bool:
+        """Return whether a graph has changed a lot since its views were chosen, and is small enough to copy."""
+        changed = len(self.recipes) > 1 and edges >= 2 * max(self.choice.edges, 1)
+        return changed and vertices <= MAX_VERTICES and edges <= MAX_EDGES
+
     def restore_correction(
         self, store: VectorStore, state: dict[str, NDArray[Any]], kind: type[GradualCorrection] = GradualCorrection
     ) -> GradualCorrection:
         """Return a correction from the arrays of `GradualCorrection.state`."""
         before, after = (
-            Version(self.coordinates_from_state(arrays), GraphStats.from_state(arrays))
+            Version(self.coordinates_from_state(arrays), ViewChoice.from_state(arrays, self.recipes))
             for arrays in (strip_prefix(prefix, state) for prefix in ("old_", "new_"))
         )
-        in_use = Version(self.coordinates, self.graph_stats)
+        in_use = Version(self.coordinates, self.choice)
         before, after = (before, in_use) if bool(state["swapped"]) else (in_use, after)
         self.workspace = Workspace(store)
         return kind.from_state(state, before, after, self.workspace, store)
@@ -223,7 +267,8 @@ class RippleRule:
 
     def reset(self, store: VectorStore) -> None:
         """Return to the state before the start: a graph without edges has nothing to embed."""
-        self.set_coordinates(GraphStats(), self._new_coordinates(GraphStats()))
+        self.background_choice = None
+        self.set_coordinates(ViewChoice(), self._new_coordinates(ViewChoice()))
 
     def preview(self, reads: PreviewReads, neighbors: RowArray, weights: NDArray[np.float32]) -> NDArray[Any]:
         """Return the row that a new vertex with these edges would get; zero if it could not be placed."""
@@ -256,43 +301,43 @@ class RippleRule:
         return other
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return the coordinates and the graph statistics as arrays, for saving."""
-        return export_coordinates(self.graph_stats, self.coordinates)
+        """Return the coordinates and the choice of views as arrays, for saving."""
+        background = {} if self.background_choice is None else self.background_choice.state()
+        return self.coordinates.state() | self.choice.state() | background
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays of `state`."""
-        self.set_coordinates(GraphStats.from_state(state), self.coordinates_from_state(state))
+        self.set_coordinates(ViewChoice.from_state(state, self.recipes), self.coordinates_from_state(state))
+        self.background_choice = restore_choice(state, self.recipes, self.choice.recipe, self.dim, self.seed)
 
     def coordinates_from_state(self, state: dict[str, NDArray[Any]]) -> Coordinates:
         """Return the coordinates of a saved state, without adopting them."""
-        coordinates = self._new_coordinates(GraphStats.from_state(state))
+        coordinates = self._new_coordinates(ViewChoice.from_state(state, self.recipes))
         coordinates.restore(state)
         return coordinates
 
     def _solve_anchor(
         self,
-        old: Coordinates,
-        old_stats: GraphStats,
         adjacency: AdjacencyLike,
         vectors: NDArray[Any],
         sequence: int,
+        reader: EndpointReader,
         copy: BlockCopier | None = None,
         solve: BasisSolver = bases_from_scratch,
-    ) -> tuple[GraphStats, Coordinates, list[Basis]]:
-        """Compute an anchor; return graph statistics, new coordinates that have not adopted the bases, and the bases.
+    ) -> tuple[ViewChoice, Coordinates, list[Basis]]:
+        """Compute an anchor; return the choice of views, new coordinates without the bases, and the bases.
 
-        A graph that has become dense since its start gets the views of a dense graph, once. A result that is not
-        finite, or that has lost much of the spectrum, is replaced by a solution from scratch. If that is not usable
-        either, raises `CorrectionError`; the caller keeps the current vectors.
+        The views change only if others are much better; see `view_choice.py`. A result that is not finite, or that has
+        lost much of the spectrum, is replaced by a solution from scratch. If that is not usable either, raises
+        `CorrectionError`; the caller keeps the current vectors.
         """
-        current_stats, seed = old_stats.updated(adjacency, len(vectors)), self.seed + sequence
+        old, seed, choice = self.coordinates, self.seed + sequence, self._reconsider_now(reader)
         copy = copy or partial(copy_aligned, directory=self.directory)
-        if len(self.views(current_stats)) > len(self.views(old_stats)):
-            stats, coordinates = current_stats, self._new_coordinates(current_stats)
+        coordinates = self._new_coordinates(choice)
+        if coordinates.views != old.views:
             bases = bases_from_other_views(coordinates, adjacency, vectors, seed, self.threads, copy)
             usable = all(map(basis_is_finite, bases))
         else:
-            stats, coordinates = old_stats._replace(bipartite=current_stats.bipartite), old.new_like()
             bases = correct_bases(old, adjacency, vectors, seed, self.threads, copy)
             usable = preserves_spectrum(old, bases)
         if not usable:
@@ -305,10 +350,19 @@ class RippleRule:
             raise CorrectionError(
                 f"anchor after batch {sequence}: no usable vectors found; the current vectors are kept"
             )
-        return stats, coordinates, to_weight_unit(adjacency, bases)
+        return choice, coordinates, to_weight_unit(adjacency, bases)
 
-    def _new_coordinates(self, stats: GraphStats) -> Coordinates:
-        return Coordinates(self.views(stats), self.dim, self.normalize)
+    def _reconsider_now(self, reader: EndpointReader) -> ViewChoice:
+        """Return the choice of views for an immediate anchor."""
+        self.background_choice = None
+        if len(self.recipes) == 1 or not self.may_reconsider(*reader.count()):
+            return self.choice
+        graph = sample_graph(reader, self.seed)
+        choice = reconsider_views(graph, self.recipes, self.choice.recipe, self.dim, self.seed, self.threads)
+        return self._log_choice(choice, "anchor")
+
+    def _new_coordinates(self, choice: ViewChoice) -> Coordinates:
+        return Coordinates(list(self.recipes.values())[choice.recipe], self.dim, self.normalize)
 
     def _arrival_context(self, store: VectorStore) -> ArrivalContext:
         """Return the context of single arrivals, cached until one of its arrays is replaced."""
@@ -323,8 +377,3 @@ class RippleRule:
 
     def _batch_context(self, sequence: int, first_new: int) -> BatchContext:
         return BatchContext(self.seed, sequence, self.depth, self.max_reads, first_new)
-
-
-def export_coordinates(stats: GraphStats, coordinates: Coordinates) -> dict[str, NDArray[Any]]:
-    """Return coordinates, and the graph statistics that selected their views, as arrays."""
-    return coordinates.state() | stats.state()

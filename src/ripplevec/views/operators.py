@@ -264,9 +264,6 @@ class RemoteAdjacency(Protocol):
     def totals(self, rows: int) -> Totals:
         """Return sums over all rows."""
 
-    def is_bipartite(self, rows: int) -> bool:
-        """Return whether the graph is bipartite."""
-
     def operator(self, tau: float) -> Operator:
         """Return the operator of a view with this τ."""
 

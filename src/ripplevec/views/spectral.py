@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.graph.adjacency import Totals
 from ripplevec.views.base import MIN_EIGENVALUE, Basis, Progress
-from ripplevec.views.graph_stats import DENSE_MEAN_DEGREE, GraphStats
 from ripplevec.views.large_start import is_large, solve_large
 from ripplevec.views.operators import DEVICES, AdjacencyLike, Operator, make_operator
 from ripplevec.views.solvers import apply_chebyshev_filter, normalize_columns, rayleigh_ritz, solve_leading_eigenpairs
@@ -201,20 +200,6 @@ class SpectralView:
         return float(
             min(np.log(max(tail, MIN_TAIL)) / np.log(min(ratio.min(initial=1.0), MAX_EIGENVALUE_RATIO)), MAX_POWER)
         )
-
-
-def auto_views(stats: GraphStats) -> tuple[SpectralView, ...]:
-    """Return the default views of a graph: a community view, and on dense graphs also a hub view (a large τ).
-
-    On a bipartite graph, a hub view would separate vertices that belong together: hubs of one side and their neighbors
-    on the other.
-    """
-    if stats.mean_degree < DENSE_MEAN_DEGREE:
-        return (SpectralView(tau=0.25, tail_per_degree=1 / 40, degree=10),)
-    communities = SpectralView(share=3, tau_per_degree=0.25, tail=0.0625)
-    if stats.bipartite:
-        return (communities,)
-    return communities, SpectralView(share=1, tau_per_degree=64, tail=0.35, weight=2.0)
 
 
 def _sum_positive(values: NDArray[np.float64]) -> float:

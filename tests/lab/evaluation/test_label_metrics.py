@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from ripplevec.errors import InvalidValueError, MissingExtraError
-from ripplevec.lab.evaluation.label_metrics import Classifier, Scores, classify, cluster, normalize_rows
+from ripplevec.lab.evaluation.label_metrics import (
+    Classifier,
+    Scores,
+    classify,
+    classify_multilabel,
+    cluster,
+    normalize_rows,
+)
 
 LABELS = np.tile([0, 1, 2], 40)
 RNG = np.random.default_rng(0)
@@ -109,3 +116,13 @@ def test_normalize_rows_of_rounding_errors_are_zero() -> None:
 
 def test_normalize_rows_of_empty_matrix_is_empty() -> None:
     assert normalize_rows(np.empty((0, 5))).shape == (0, 5)
+
+
+def test_classify_multilabel_predicts_as_many_labels_as_a_vertex_has() -> None:
+    vectors = np.repeat(np.eye(3), 8, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(24, 3))
+    labels = np.repeat(np.array([[1, 0, 0], [0, 1, 0], [0, 1, 1]], bool), 8, axis=0)
+    train, test = np.arange(0, 24, 2), np.arange(1, 24, 2)
+    assert classify_multilabel(vectors, labels, train, test) == Scores(1.0, 1.0)
+    unknown = np.column_stack([labels, np.arange(24) % 2 == 1])  # a label that only test vertices have
+    scores = classify_multilabel(vectors, unknown, train, test)
+    assert 0.5 < scores.macro < scores.micro < 1.0

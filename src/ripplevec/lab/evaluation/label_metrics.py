@@ -42,15 +42,23 @@ class Classifier:
     @classmethod
     def train(cls, vectors: NDArray[Any], labels: NDArray[Any]) -> Classifier:
         """Train on labeled vectors."""
+        if len(np.unique(labels)) < 2:
+            raise InvalidValueError.of("labels", "at least two classes", np.unique(labels).tolist())
+        return cls(cls._create().fit(ROW_LENGTH * normalize_rows(vectors), labels))
+
+    @classmethod
+    def train_multilabel(cls, vectors: NDArray[Any], labels: NDArray[np.bool_]) -> Classifier:
+        """Train one classifier per label; each label must occur."""
+        return cls(cls._create().fit(ROW_LENGTH * normalize_rows(vectors), labels.astype(np.int8)))
+
+    @staticmethod
+    def _create() -> Any:
         try:
             from sklearn.linear_model import LogisticRegression
             from sklearn.multiclass import OneVsRestClassifier
         except ImportError as error:
             raise MissingExtraError("classification", "eval") from error
-        if len(np.unique(labels)) < 2:
-            raise InvalidValueError.of("labels", "at least two classes", np.unique(labels).tolist())
-        model = OneVsRestClassifier(LogisticRegression(C=1.0, max_iter=1000))
-        return cls(model.fit(ROW_LENGTH * normalize_rows(vectors), labels))
+        return OneVsRestClassifier(LogisticRegression(C=1.0, max_iter=1000))
 
     def predict(self, vectors: NDArray[Any]) -> NDArray[Any]:
         """Return the predicted label of each vector."""
@@ -88,6 +96,33 @@ def classify(vectors: NDArray[Any], labels: NDArray[Any], train: NDArray[np.int6
     Scores(micro=1.0, macro=1.0)
     """
     return Classifier.train(vectors[train], labels[train]).score(vectors[test], labels[test])
+
+
+def classify_multilabel(
+    vectors: NDArray[Any], labels: NDArray[np.bool_], train: NDArray[np.int64], test: NDArray[np.int64]
+) -> Scores:
+    """Train a classifier per label on some rows, and predict for others as many labels as each of them has.
+
+    Parameters
+    ----------
+    vectors : array of shape (n, dim)
+        One vector per vertex.
+    labels : array of shape (n, classes)
+        Which labels each vertex has.
+    train, test : array of int
+        Rows to train on, and rows to score.
+
+    Returns
+    -------
+    Scores
+        Micro- and macro-F1 on the test rows.
+    """
+    known = labels[train].any(axis=0)
+    probabilities = np.full((len(test), labels.shape[1]), -1.0)
+    trained = Classifier.train_multilabel(vectors[train], labels[train][:, known])
+    probabilities[:, known] = trained.model.predict_proba(ROW_LENGTH * normalize_rows(vectors[test]))
+    place = np.argsort(np.argsort(-probabilities, axis=1, kind="stable"), axis=1)
+    return Scores.from_predictions(labels[test], place < labels[test].sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, slots=True)

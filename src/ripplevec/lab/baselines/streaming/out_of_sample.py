@@ -16,8 +16,7 @@ from scipy.sparse import csr_array
 
 from ripplevec.lab.baselines.base import build_adjacency, check_settings
 from ripplevec.lab.baselines.streaming.base import GrowingVectors, check_arrival
-from ripplevec.views.graph_stats import GraphStats
-from ripplevec.views.spectral import auto_views
+from ripplevec.views.recipes import RECIPES, recipe_by_density
 
 MIN_EIGENVALUE_SHARE = 0.5
 """Nyström divides by at least this share of the largest eigenvalue, so that errors do not grow along arrivals."""
@@ -25,7 +24,7 @@ MIN_EIGENVALUE_SHARE = 0.5
 
 @dataclass(kw_only=True)
 class OutOfSampleExtension(ABC):
-    """A spectral start with fixed vectors; it uses the community view that Ripplevec would select.
+    """A spectral start with fixed vectors; it uses a community view of Ripplevec, chosen by the mean degree.
 
     The comparison with Ripplevec therefore differs only in the treatment of arrivals. The methods are deterministic:
     `seed` exists because every baseline has one.
@@ -40,7 +39,7 @@ class OutOfSampleExtension(ABC):
     def start(self, graph: csr_array) -> None:
         """Compute the leading eigenvectors of the initial graph."""
         adjacency, count = build_adjacency(graph), graph.shape[0]
-        view = auto_views(GraphStats().updated(adjacency, count))[0]
+        view = RECIPES[recipe_by_density(adjacency.totals(count).mean_degree)][0]
         self._basis = view.start(adjacency, count, self.dim, threads=1)
         self._vectors = GrowingVectors(self._basis.rows)
 

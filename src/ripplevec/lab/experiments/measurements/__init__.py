@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.lab import datasets
-from ripplevec.lab.experiments.measurements import local_action, method_scores, optimum, stream, timing
+from ripplevec.lab.datasets.multilabel import LOCAL_GRAPHS
+from ripplevec.lab.experiments.measurements import local_action, method_scores, optimum, stream, timing, whole_graph
 from ripplevec.lab.experiments.measurements.base import GENERATORS, Configuration, Measurement, Metrics, TrialResult
 
 __all__ = ["MEASUREMENTS", "Configuration", "Measurement", "Metrics", "TrialResult", "check_trial", "run_trial"]
@@ -20,6 +21,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "shares": method_scores.SHARES,
     "stream": stream.STREAM,
     "validation": method_scores.VALIDATION,
+    "whole_graph": whole_graph.WHOLE_GRAPH,
 }
 """Measurements by the `kind` of a configuration."""
 
@@ -32,7 +34,7 @@ def run_trial(configuration: Configuration) -> TrialResult:
 def check_trial(configuration: Configuration) -> None:
     """Raise if a configuration cannot be measured; no data is read."""
     check_choice("kind", configuration.get("kind"), MEASUREMENTS)
-    check_choice("dataset", configuration["dataset"], [*datasets.available(), *GENERATORS])
+    check_choice("dataset", configuration["dataset"], [*datasets.available(), *LOCAL_GRAPHS, *GENERATORS])
     try:
         MEASUREMENTS[configuration["kind"]].check(configuration)
     except (TypeError, KeyError) as error:  # an unknown or a missing keyword

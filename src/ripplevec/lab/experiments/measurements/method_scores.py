@@ -217,7 +217,7 @@ def _check_checkpoint(configuration: Configuration) -> None:
 
 def _measure_checkpoint(configuration: Configuration) -> TrialResult:
     parameters = remaining_parameters(configuration, "method", *CHECKPOINT_PARAMETERS)
-    method, embed = _embed_function(configuration["method"], parameters)
+    method, embed = embed_function(configuration["method"], parameters)
     embed(warm_up_graph().adjacency())
     every, start, seed = configuration.get("every", 0.05), configuration["start"], arrival_seed(configuration)
     result = score_at_checkpoints(embed, load_data(configuration), start, seed, every)
@@ -226,7 +226,7 @@ def _measure_checkpoint(configuration: Configuration) -> TrialResult:
     return TrialResult(metrics | {"retrainings": len(result.retrain_seconds)}, full_parameters(method))
 
 
-def _embed_function(name: str, parameters: Configuration) -> tuple[Any, Callable[[csr_array], NDArray[Any]]]:
+def embed_function(name: str, parameters: Configuration) -> tuple[Any, Callable[[csr_array], NDArray[Any]]]:
     """Return a method and its function from a graph to vectors."""
     if is_static(name):
         method = build_static_method(name, parameters)

@@ -1,8 +1,8 @@
 """Measurements of one Ripplevec stream: `stream` with scores and stability, and `ritz` with the captured spectrum.
 
 - `stream`: scores, stability of the coordinates, and the distance to an exact embedding at the end. Vertices arrive at
-  an Embedder one at a time or `batch` together. `each_view` changes fields of the automatically selected views,
-  `community_view` those of the first one.
+  an Embedder one at a time or `batch` together. `each_view` changes fields of the views for the mean degree of the
+  start, `community_view` those of the first one.
 - `ritz`: the share of its operator's spectrum that every view of rule `ripple` captures along a stream. It is the sum
   of the Ritz values on the span of the view's rows over the sum of as many leading eigenvalues: 1 for the exact
   embedding, and never more. It is measured at the `marks` (shares of the vertices that are present), per view, together
@@ -49,8 +49,8 @@ from ripplevec.lab.experiments.measurements.base import (
 from ripplevec.lab.experiments.measurements.method_scores import build_embedder, full_parameters
 from ripplevec.lab.objective.gap import measure_spectrum_shares
 from ripplevec.rules.ripple import RippleRule
-from ripplevec.views.graph_stats import GraphStats
-from ripplevec.views.spectral import SpectralView, auto_views
+from ripplevec.views.recipes import RECIPES, recipe_by_density
+from ripplevec.views.spectral import SpectralView
 
 ALTERNATIVE_FIELDS = (("tau", "tau_per_degree"), ("diffusion", "tail", "tail_per_degree"))
 """Groups of view fields that express the same quantity; only one field of a group can be given."""
@@ -65,7 +65,7 @@ def _build_stream_model(configuration: Configuration, start_degree: float = 0.0)
     parameters = remaining_parameters(configuration, "start", "batch", "each_view", "community_view")
     each_view, community_view = configuration.get("each_view", {}), configuration.get("community_view", {})
     if each_view or community_view:
-        views = [_replace_fields(view, each_view) for view in auto_views(GraphStats(start_degree))]
+        views = [_replace_fields(view, each_view) for view in RECIPES[recipe_by_density(start_degree)]]
         parameters["views"] = [_replace_fields(views[0], community_view), *views[1:]]
     return build_embedder(parameters)
 
