@@ -45,7 +45,7 @@ class EndpointReader(Protocol):
         """Return the vertices with edges whose hashes are the lowest."""
 
     def read(self, vertices: NDArray[np.int64] | None) -> Endpoints:
-        """Return up to `MAX_LIST` endpoints of each of these vertices, or all endpoints of the graph."""
+        """Return up to `MAX_LIST` endpoints of each of these vertices, in order, or all endpoints of the graph."""
 
 
 def sample_graph(reader: EndpointReader, seed: int) -> SampledGraph:
@@ -83,7 +83,7 @@ def _spread(reader: EndpointReader, seed: int, size: int) -> NDArray[np.int64]:
     while members.size < size:
         found = reader.read(frontier)
         neighbors = _choose_neighbors(found, seed)
-        frontier = neighbors[~is_member(members, neighbors)][: size - members.size]
+        frontier = np.sort(neighbors[~is_member(members, neighbors)][: size - members.size])
         if not frontier.size:  # the surroundings are exhausted: spread from further vertices
             further = starts[used : used + SEEDS]
             used += SEEDS
