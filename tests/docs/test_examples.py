@@ -74,7 +74,10 @@ def replace_addresses(request: pytest.FixtureRequest) -> Callable[[str], str]:
 
     def replace(code: str) -> str:
         if re.search(r"(localhost|127\.0\.0\.1):8080", code):
-            service or service.append(request.getfixturevalue("start")().url.partition("//")[2])
+            if not service:
+                dimensions = {"attribute_dim": 4} if "attributes" in code else {}  # such a page says to set them
+                started = request.getfixturevalue("start")(parameters={"dim": 8, "threads": 1} | dimensions)
+                service.append(started.url.partition("//")[2])
             code = re.sub(r"(localhost|127\.0\.0\.1):8080", service[0], code)
         if "localhost:6379" in code:
             code = code.replace("localhost:6379", f"127.0.0.1:{request.getfixturevalue('redis_server').port}")

@@ -63,8 +63,8 @@ def test_anchor_reports_vertices_that_moved_beyond_the_threshold(threshold: floa
 
 
 def test_anchors_converge_to_the_exact_eigenvalues() -> None:
-    model = grown()
-    exact = Embedder(dim=6).fit(DATA.edges)
+    model = grown(views="communities+strong-hubs")
+    exact = Embedder(dim=6, views="communities+strong-hubs").fit(DATA.edges)
     mu = exact.engine.rule.coordinates.mu
     errors = [np.abs(model.engine.rule.coordinates.mu - mu).max()]
     for _ in range(6):

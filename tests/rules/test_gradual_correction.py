@@ -25,6 +25,9 @@ from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.rules import correction_pace, gradual_correction
 from ripplevec.rules.gradual_correction import CHUNK_ROWS, STAGES, GradualCorrection
 from ripplevec.rules.vector_store import VectorStore
+from ripplevec.views import background_choice
+from ripplevec.views.recipes import RECIPES
+from ripplevec.views.view_choice import ViewChoice
 
 DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
 TWO_VIEWS = [SpectralView(tau=0.5, share=2), SpectralView(tau_per_degree=4.0, weight=1.4)]
@@ -456,12 +459,14 @@ def test_vertices_that_arrive_during_a_correction_are_near_their_community() -> 
 
 
 @pytest.mark.usefixtures("slow_corrections")
-def test_graph_that_becomes_dense_gets_other_views_gradually() -> None:
+def test_model_whose_choice_of_views_changes_gets_the_others_gradually(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_choice, "reconsider_views", lambda graph, *_: ViewChoice(1, edges=len(graph.pairs)))
+    recipes = {"one": RECIPES["sparse"], "two": RECIPES["communities+strong-hubs"]}
     rng = np.random.default_rng(0)
     ends = rng.integers(0, 120, (6_000, 2))
     ends[:, 1] = ends[:, 1] // 4 * 4 + ends[:, 0] % 4
     edges = ends[ends[:, 0] != ends[:, 1]].tolist()
-    model = Embedder(dim=8, anchor_growth=0.2, threads=1, duplicates="ignore").fit(edges[:200])
+    model = Embedder(dim=8, anchor_growth=0.2, threads=1, duplicates="ignore", views=recipes).fit(edges[:200])
     views, stages, copied = len(model.engine.rule.coordinates.views), set(), None
     for first in range(200, len(edges), 10):
         model.partial_fit(edges[first : first + 10])

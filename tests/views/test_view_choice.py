@@ -184,7 +184,8 @@ def grow(model: Embedder, graph: SampledGraph, batch: int) -> None:
 
 
 @pytest.mark.parametrize("pace", ["gradual", "immediate"])
-def test_model_that_began_small_changes_its_views_once(pace: Any) -> None:
+def test_model_that_began_small_changes_its_views_once(pace: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_choice, "MIN_GAIN", 0.03)
     graph = popular_vertices()
     order = np.random.default_rng(0).permutation(len(graph.pairs))
     pairs = graph.pairs[order]

@@ -121,18 +121,16 @@ class RippleRule:
         self, adjacency: AdjacencyLike, rows: int, reader: EndpointReader, progress: Progress | None = None
     ) -> tuple[ViewChoice, Coordinates, list[Basis]]:
         """Compute a start without storing it: the choice of its views, coordinates and bases."""
-        choice = self._choose_views(reader, progress)
+        choice = self._choose_views(reader)
         coordinates = self._new_coordinates(choice)
         bases = to_weight_unit(adjacency, bases_from_scratch(coordinates, adjacency, rows, self.threads, progress))
         coordinates.adopt_bases(bases)
         return choice, coordinates, bases
 
-    def _choose_views(self, reader: EndpointReader, progress: Progress | None) -> ViewChoice:
+    def _choose_views(self, reader: EndpointReader) -> ViewChoice:
         """Choose the views of a start; nothing is measured if there is only one recipe."""
         if len(self.recipes) == 1:
             return ViewChoice()
-        if progress:
-            progress("views", 0.0)
         graph = sample_graph(reader, self.seed)
         choice = choose_views(graph, self.recipes, self.dim, self.seed, self.threads)
         return self._log_choice(choice._replace(edges=reader.count()[1]), "start")
