@@ -90,7 +90,7 @@ class Embedder(VectorReads):
     views : str, list of SpectralView, or dict of such lists, default "auto"
         Spectral views that the dimensions of a vector come from, for rule "ripple". "auto" chooses a recipe at the
         start: the one whose vectors best predict hidden edges. Others: the name of a recipe ("sparse", "communities",
-        "communities+hubs", "fine-communities+hubs", "communities+strong-hubs"), views, or named views to choose from.
+        "communities+hubs", "communities+strong-hubs", "fine-communities+hubs"), views, or named views to choose from.
     anchor_growth : "auto" or float, default "auto"
         Growth of the graph between anchors, as a share of its size; 0: no anchors. "auto" is 0 for rule "paper", and
         for rule "ripple" 0.05 up to 8,000 vertices; larger graphs, if anchors are gradual, are corrected after more
@@ -763,7 +763,10 @@ class Embedder(VectorReads):
         with self._lock.reading():
             engine = self._engine
             if not isinstance(engine, AttributedEngine):
-                raise InvalidValueError.of("attributes", "a model with attributes", "one without. Give them to `fit`")
+                raise InvalidValueError(
+                    "attributes: expected a model with dimensions for them, got one without. "
+                    "Give attributes to fit, or create the model with attribute_dim=…"
+                )
             if isinstance(query, AttributeRows):
                 engine.check_attributes(query)
             like = query if isinstance(query, AttributeRows) else int(engine.rows_of(query)[0])

@@ -279,7 +279,7 @@ def test_dense_attributes_are_not_kept_and_sparse_ones_on_request(storage: str) 
 def test_fit_without_attributes_has_no_attribute_part() -> None:
     model = start_model()
     model.fit(random_edges(0, 240))
-    assert not model.engine.has_attributes
+    assert not isinstance(model.engine, AttributedEngine)
     plain = Embedder(dim=DIM).fit(random_edges(0, 240))
     assert model.digest() == plain.digest()
 

@@ -460,7 +460,9 @@ def test_vertices_that_arrive_during_a_correction_are_near_their_community() -> 
 
 @pytest.mark.usefixtures("slow_corrections")
 def test_model_whose_choice_of_views_changes_gets_the_others_gradually(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_choice, "reconsider_views", lambda graph, *_: ViewChoice(1, edges=len(graph.pairs)))
+    monkeypatch.setattr(
+        background_choice, "reconsider_views", lambda graph, *_: ViewChoice("two", edges=len(graph.pairs))
+    )
     recipes = {"one": RECIPES["sparse"], "two": RECIPES["communities+strong-hubs"]}
     rng = np.random.default_rng(0)
     ends = rng.integers(0, 120, (6_000, 2))
@@ -654,11 +656,18 @@ def test_huge_weights_that_arrive_during_a_filter_start_it_again(caplog: pytest.
 
 
 @pytest.mark.usefixtures("slow_corrections")
-def test_correction_after_a_change_of_views_is_saved_and_loaded_at_every_stage(tmp_path: Path) -> None:
+def test_correction_after_a_change_of_views_is_saved_and_loaded_at_every_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        background_choice,
+        "reconsider_views",
+        lambda graph, *_: ViewChoice("communities+strong-hubs", edges=len(graph.pairs)),
+    )
     random, vertices = np.random.default_rng(0), 200
     edges = [(vertex, int(other)) for vertex in range(1, vertices) for other in random.integers(0, vertex, 3)]
     model, seen = Embedder(dim=8, threads=1, anchor_growth=0.1).fit(edges), set[tuple[str, int]]()
-    for number in range(600):  # from a sparse graph to a dense one, which has other views
+    for number in range(600):  # until the views are considered again
         pairs = random.integers(0, vertices, (4, 2)).tolist()
         model.partial_fit([(src, dst) for src, dst in pairs if src != dst] or [(0, 1)])
         correction = model.engine.correction

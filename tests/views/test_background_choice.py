@@ -17,19 +17,21 @@ GRAPH = SampledGraph(DATA.vertices, DATA.edges, np.ones(len(DATA.edges), np.floa
 
 
 def test_background_choice_equals_a_choice_in_the_foreground() -> None:
-    assert BackgroundChoice(GRAPH, RECIPES, 1, 8, 0).result() == reconsider_views(GRAPH, RECIPES, 1, 8, 0, 1)
+    assert BackgroundChoice(GRAPH, RECIPES, "communities", 8, 0).result() == reconsider_views(
+        GRAPH, RECIPES, "communities", 8, 0, 1
+    )
 
 
 def test_saved_background_choice_is_restored() -> None:
-    choice = BackgroundChoice(GRAPH, RECIPES, 0, 8, 0)
-    restored = restore_choice(choice.state(), RECIPES, 0, 8, 0)
+    choice = BackgroundChoice(GRAPH, RECIPES, "sparse", 8, 0)
+    restored = restore_choice(choice.state(), RECIPES, "sparse", 8, 0)
     assert restored is not None
     assert restored.result() == choice.result()
-    assert restore_choice({}, RECIPES, 0, 8, 0) is None
+    assert restore_choice({}, RECIPES, "sparse", 8, 0) is None
 
 
 def test_background_choice_in_a_forked_process_is_computed_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    choice = BackgroundChoice(GRAPH, RECIPES, 0, 8, 0)
+    choice = BackgroundChoice(GRAPH, RECIPES, "sparse", 8, 0)
     expected = choice.result()
     monkeypatch.setattr(choice, "_future", None)  # a child has no thread that completes it
     monkeypatch.setattr(background_choice, "getpid", lambda: os.getpid() + 1)

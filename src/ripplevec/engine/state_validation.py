@@ -30,6 +30,8 @@ from ripplevec.rules.ripple import RippleRule
 from ripplevec.temporal.decay import RESCALE_HALF_LIVES
 from ripplevec.temporal.edge_aging import EdgeAging
 from ripplevec.views.graph_sample import MAX_VERTICES
+from ripplevec.views.recipes import Recipes
+from ripplevec.views.view_choice import read_recipe
 
 Arrays = Mapping[str, NDArray[Any]]
 MAX_COUNT = 2**53
@@ -246,7 +248,7 @@ def _is_encoded_id(encoded: bytes) -> bool:
 
 def _check_rule(arrays: Arrays, rule: Rule, rows: int, next_arrival: int) -> None:
     if isinstance(rule, RippleRule):
-        _check_coordinates(arrays, rule.dim, len(rule.recipes))
+        _check_coordinates(arrays, rule.dim, rule.recipes)
     elif isinstance(rule, PaperRule):
         units = _get_column(arrays, "units", np.int64, 2)
         _reject_if(not (0 <= units[0] <= rule.dim and units[1] in (0, 1)), "units are out of range")
@@ -255,7 +257,7 @@ def _check_rule(arrays: Arrays, rule: Rule, rows: int, next_arrival: int) -> Non
             _check_cascade(strip_prefix("cascade_", dict(arrays)), rule.cascade.stored_rounds + 1, rows, next_arrival)
 
 
-def _check_choice_of_views(arrays: Arrays, recipes: int) -> None:
+def _check_choice_of_views(arrays: Arrays, recipes: Recipes) -> None:
     """Check which of the recipes was chosen, and the sample of a choice in progress; or the density that decided."""
     if "recipe" not in arrays:
         mean_degree = _get_scalar(arrays, "mean_degree", np.float64)
@@ -263,10 +265,10 @@ def _check_choice_of_views(arrays: Arrays, recipes: int) -> None:
         if "bipartite" in arrays:
             _get_scalar(arrays, "bipartite", np.bool_)
         return
-    _reject_if(_get_count(arrays, "recipe") >= recipes, "recipe: there are fewer views to choose from")
+    read_recipe(_get_column(arrays, "recipe", np.uint8), recipes)
     _get_count(arrays, "recipe_edges")
     scores = _check_finite(_get_column(arrays, "recipe_scores", np.float64), "recipe_scores")
-    _reject_if(scores.size not in (0, recipes), "recipe_scores: expected one for each recipe")
+    _reject_if(scores.size not in (0, len(recipes)), "recipe_scores: expected one for each recipe")
     if "sample_pairs" in arrays:
         vertices, weights = _get_count(arrays, "sample_vertices"), _get_column(arrays, "sample_weights", np.float32)
         pairs = _get_matrix(arrays, "sample_pairs", np.int64, (weights.size, 2))
@@ -276,7 +278,7 @@ def _check_choice_of_views(arrays: Arrays, recipes: int) -> None:
         _reject_if(not (np.isfinite(weights) & (weights > 0)).all(), "sample_weights: not a positive number")
 
 
-def _check_coordinates(arrays: Arrays, dim: int, recipes: int) -> None:
+def _check_coordinates(arrays: Arrays, dim: int, recipes: Recipes) -> None:
     """Check the coordinates of a rule. `Coordinates` checks that they fit its views."""
     weighted, coordinates = ("tau", "center"), ("mu", "longest")
     for name in weighted + coordinates:
@@ -366,7 +368,7 @@ def _check_correction(saved: Arrays, rule: Rule, rows: int, next_arrival: int, s
     _reject_if(swapped != (stage == "announce"), "correction: its stage and its rows do not fit")
     versions = [strip_prefix(prefix, dict(saved)) for prefix in ("old_", "new_")]
     for version in versions:
-        _check_coordinates(version, rule.dim, len(rule.recipes))
+        _check_coordinates(version, rule.dim, rule.recipes)
     views = rule.coordinates_from_state(versions[1]).views
     _reject_if(step >= max(view.degree for view in views), "correction: its filter has too many steps")
     numbers = ("waited", "sampled_active", "pace", "credit", "paid_growth", "solve_cost")

@@ -130,7 +130,7 @@ class RippleRule:
     def _choose_views(self, reader: EndpointReader) -> ViewChoice:
         """Choose the views of a start; nothing is measured if there is only one recipe."""
         if len(self.recipes) == 1:
-            return ViewChoice()
+            return ViewChoice(next(iter(self.recipes)))
         graph = sample_graph(reader, self.seed)
         choice = choose_views(graph, self.recipes, self.dim, self.seed, self.threads)
         return self._log_choice(choice._replace(edges=reader.count()[1]), "start")
@@ -143,9 +143,8 @@ class RippleRule:
     def describe_choice(self, choice: ViewChoice | None = None) -> dict[str, Any]:
         """Return the name of the chosen views, and the score of each recipe if they were compared."""
         choice = self.choice if choice is None else choice
-        names = list(self.recipes)
-        scores = {name: round(score, 4) for name, score in zip(names, choice.scores, strict=False)}
-        return {"views": names[choice.recipe], "view_scores": scores}
+        scores = {name: round(score, 4) for name, score in zip(self.recipes, choice.scores, strict=False)}
+        return {"views": choice.recipe, "view_scores": scores}
 
     def set_coordinates(self, choice: ViewChoice, coordinates: Coordinates) -> None:
         """Use these coordinates from now on, with the choice of their views."""
@@ -360,7 +359,7 @@ class RippleRule:
         return self._log_choice(choice, "anchor")
 
     def _new_coordinates(self, choice: ViewChoice) -> Coordinates:
-        return Coordinates(list(self.recipes.values())[choice.recipe], self.dim, self.normalize)
+        return Coordinates(self.recipes[choice.recipe or next(iter(self.recipes))], self.dim, self.normalize)
 
     def _arrival_context(self, store: VectorStore) -> ArrivalContext:
         """Return the context of single arrivals, cached until one of its arrays is replaced."""

@@ -18,7 +18,7 @@ from ripplevec.views.view_choice import ViewChoice, reconsider_views
 class BackgroundChoice:
     """A choice for a sample of the graph. It depends on the sample alone, so it can be computed at any time."""
 
-    def __init__(self, graph: SampledGraph, recipes: Recipes, current: int, dim: int, seed: int) -> None:
+    def __init__(self, graph: SampledGraph, recipes: Recipes, current: str, dim: int, seed: int) -> None:
         self.graph = graph
         self._arguments = graph, recipes, current, dim, seed, 1
         self._process = getpid()
@@ -35,7 +35,7 @@ class BackgroundChoice:
 
 
 def restore_choice(
-    state: dict[str, NDArray[Any]], recipes: Recipes, current: int, dim: int, seed: int
+    state: dict[str, NDArray[Any]], recipes: Recipes, current: str, dim: int, seed: int
 ) -> BackgroundChoice | None:
     """Begin the choice of a saved state again; None if there is none."""
     if "sample_pairs" not in state:

@@ -21,8 +21,8 @@ RECIPES: Recipes = MappingProxyType(
         "sparse": (SpectralView(tau=0.25, tail_per_degree=1 / 40, degree=10),),
         "communities": (SpectralView(tau_per_degree=0.25, tail=0.0625),),
         "communities+hubs": (_COMMUNITIES, _HUBS),
-        "fine-communities+hubs": (_FINE_COMMUNITIES, _HUBS),
         "communities+strong-hubs": (_COMMUNITIES, _STRONG_HUBS),
+        "fine-communities+hubs": (_FINE_COMMUNITIES, _HUBS),
     }
 )
 """The candidates of `views="auto"`. Each of them can be chosen by name, too."""

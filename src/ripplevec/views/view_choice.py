@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import Op
+from ripplevec.errors import FormatError
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views.base import View
@@ -24,7 +25,8 @@ from ripplevec.views.recipes import DENSE_MEAN_DEGREE, Recipes, recipe_by_densit
 from ripplevec.views.solvers import solve_leading_eigenpairs
 
 HIDDEN_SHARE = 0.1
-MAX_HIDDEN = 20_000  # hidden edges at most: the standard error of a score is then about 0.002
+MAX_HIDDEN = 20_000  # edges hidden at a time: the standard error of a score is then about 0.002
+ENOUGH_HIDDEN, MAX_FOLDS = 10_000, 3  # of a small graph, other edges are hidden in turn until so many were ranked
 MIN_HIDDEN = 100  # with fewer hidden edges, scores say little: the mean degree decides
 RANKED_AMONG = 20  # random vertices per hidden edge
 REDRAWS = 10  # times that a random vertex is drawn again if it is a neighbor; after that it does not count
@@ -36,7 +38,7 @@ MIN_GAIN = 0.05  # of the score: by so much must other views be better to replac
 class ViewChoice(NamedTuple):
     """Which recipe a model uses, and the scores of all recipes; no scores if the graph was too small for them."""
 
-    recipe: int = 0
+    recipe: str = ""  # its name; empty before the start
     scores: tuple[float, ...] = ()
     edges: int = 0  # of the graph when the choice was made or last confirmed
     density: tuple[float, bool] | None = None  # mean degree, and whether bipartite, in files of earlier versions
@@ -47,7 +49,7 @@ class ViewChoice(NamedTuple):
             mean_degree, bipartite = self.density
             return {"mean_degree": np.array(mean_degree)} | ({"bipartite": np.array(True)} if bipartite else {})
         return {
-            "recipe": np.array(self.recipe),
+            "recipe": np.frombuffer(self.recipe.encode(), np.uint8),
             "recipe_scores": np.array(self.scores, np.float64),
             "recipe_edges": np.array(self.edges),
         }
@@ -57,10 +59,9 @@ class ViewChoice(NamedTuple):
         """Restore the choice from the arrays of `state`. Earlier versions chose by density."""
         if "recipe" in state:
             scores = tuple(float(score) for score in state["recipe_scores"])
-            return cls(int(state["recipe"]), scores, int(state["recipe_edges"]))
+            return cls(read_recipe(state["recipe"], recipes), scores, int(state["recipe_edges"]))
         density = float(state["mean_degree"]), bool(state.get("bipartite", False))
-        name = recipe_by_density(*density)
-        return cls(list(recipes).index(name) if name in recipes else 0, density=density)
+        return cls(_select(recipe_by_density(*density), recipes), density=density)
 
 
 class HiddenEdges(NamedTuple):
@@ -73,52 +74,71 @@ class HiddenEdges(NamedTuple):
     counts: NDArray[np.bool_]  # whether such a vertex counts: it is neither the query nor one of its neighbors
 
 
+def read_recipe(name: NDArray[np.uint8], recipes: Recipes) -> str:
+    """Return the name of a saved recipe; raise `FormatError` if there is no such recipe."""
+    text = name.tobytes().decode(errors="replace")
+    if text and text not in recipes:
+        raise FormatError(f"recipe of the saved views: expected one of {', '.join(recipes)}, got {text!r}")
+    return text
+
+
+def _select(name: str, recipes: Recipes) -> str:
+    """Return this name if there is such a recipe, else the first one."""
+    return name if name in recipes else next(iter(recipes))
+
+
 def choose_views(graph: SampledGraph, recipes: Recipes, dim: int, seed: int, threads: int) -> ViewChoice:
     """Choose views for a sample of a graph: of the best recipes that are equally good, the first one."""
     ranks = rank_hidden_edges(graph, recipes, dim, seed, threads)
     if ranks is None:
         return ViewChoice(_choose_by_density(graph, recipes), (), len(graph.pairs))
-    return ViewChoice(_find_first_best(ranks), _mean_ranks(ranks), len(graph.pairs))
+    return ViewChoice(list(recipes)[_find_first_best(ranks)], _mean_ranks(ranks), len(graph.pairs))
 
 
 def reconsider_views(
-    graph: SampledGraph, recipes: Recipes, current: int, dim: int, seed: int, threads: int
+    graph: SampledGraph, recipes: Recipes, current: str, dim: int, seed: int, threads: int
 ) -> ViewChoice:
     """Choose views for a model in use, whose vectors a change would move: other ones only if they are much better."""
     ranks = rank_hidden_edges(graph, recipes, dim, seed, threads)
     if ranks is None:
         return ViewChoice(current, (), len(graph.pairs))
-    best = _find_first_best(ranks)
-    chosen = best if _is_better(ranks[best], ranks[current], MIN_GAIN) else current
-    return ViewChoice(chosen, _mean_ranks(ranks), len(graph.pairs))
+    names, best = list(recipes), _find_first_best(ranks)
+    change = _is_better(ranks[best], ranks[names.index(current)], MIN_GAIN)
+    return ViewChoice(names[best] if change else current, _mean_ranks(ranks), len(graph.pairs))
 
 
 def rank_hidden_edges(
     graph: SampledGraph, recipes: Recipes, dim: int, seed: int, threads: int
 ) -> NDArray[np.float64] | None:
     """Return the reciprocal rank of every hidden edge by the vectors of every recipe; None if too few can be hidden."""
-    if int(HIDDEN_SHARE * len(graph.pairs)) < MIN_HIDDEN:
+    count = int(HIDDEN_SHARE * len(graph.pairs))
+    if count < MIN_HIDDEN:
         return None
-    hidden = hide_edges(graph, seed)
-    if hidden.query.size < MIN_HIDDEN:
-        return None
-    embedding = _SharedEmbedding(hidden.adjacency, graph.vertices, threads)
-    with limit_blas_to_one_thread():
-        vectors = (embedding.embed(Coordinates(views, dim)) for views in recipes.values())
-        return np.stack([_reciprocal_ranks(rows, hidden) for rows in vectors])
+    folds = min(MAX_FOLDS, -(-ENOUGH_HIDDEN // count))
+    ranks = np.concatenate([_rank_fold(hide_edges(graph, seed, fold), recipes, dim, threads) for fold in range(folds)])
+    return ranks.T if len(ranks) >= MIN_HIDDEN else None
 
 
-def hide_edges(graph: SampledGraph, seed: int) -> HiddenEdges:
-    """Hide some edges, and draw the vertices among which each of them is ranked."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(graph.pairs))
+def hide_edges(graph: SampledGraph, seed: int, fold: int = 0) -> HiddenEdges:
+    """Hide some edges, others in each fold, and draw the vertices among which each of them is ranked."""
+    order = np.random.default_rng(seed).permutation(len(graph.pairs))
+    rng = np.random.default_rng([seed, fold])
     count = min(int(HIDDEN_SHARE * order.size), MAX_HIDDEN)
+    order = np.roll(order, -fold * count)
     adjacency = _make_adjacency(graph, np.sort(order[count:]))
     degree, pairs = adjacency.links.degree[: graph.vertices], graph.pairs[order[:count]]
     pairs = pairs[(degree[pairs] > 0).all(axis=1)]  # a vertex without other edges has no vector
     fewer_first = degree[pairs[:, 0]] < degree[pairs[:, 1]]
     query, target = np.where(fewer_first[:, None], pairs[:, ::-1], pairs).T
     return HiddenEdges(adjacency, query, target, *_draw_others(graph, query, np.flatnonzero(degree), rng))
+
+
+def _rank_fold(hidden: HiddenEdges, recipes: Recipes, dim: int, threads: int) -> NDArray[np.float64]:
+    """Return the reciprocal ranks of hidden edges by the vectors of every recipe (edges × recipes)."""
+    embedding = _SharedEmbedding(hidden.adjacency, threads)
+    with limit_blas_to_one_thread():
+        vectors = (embedding.embed(Coordinates(views, dim)) for views in recipes.values())
+        return np.stack([_reciprocal_ranks(rows, hidden) for rows in vectors], axis=1)
 
 
 def _make_adjacency(graph: SampledGraph, kept: NDArray[np.int64]) -> Adjacency:
@@ -144,8 +164,8 @@ def _draw_others(
 class _SharedEmbedding:
     """Embeds a graph with several recipes; views with the same τ share their eigenvectors."""
 
-    def __init__(self, adjacency: Adjacency, rows: int, threads: int) -> None:
-        self._adjacency, self._rows, self._threads = adjacency, rows, threads
+    def __init__(self, adjacency: Adjacency, threads: int) -> None:
+        self._adjacency, self._rows, self._threads = adjacency, adjacency.capacity, threads
         self._solved: dict[float, tuple[Operator, NDArray[np.float64], NDArray[Any]]] = {}
 
     def embed(self, coordinates: Coordinates) -> NDArray[np.float32]:
@@ -196,10 +216,9 @@ def _is_better(ranks: NDArray[np.float64], others: NDArray[np.float64], margin: 
     return bool(difference.mean() > max(margin, TIE_ERRORS * error))
 
 
-def _choose_by_density(graph: SampledGraph, recipes: Recipes) -> int:
+def _choose_by_density(graph: SampledGraph, recipes: Recipes) -> str:
     """Return the recipe for the mean degree of a graph; the first one if there are other recipes to choose from."""
     adjacency = _make_adjacency(graph, np.arange(len(graph.pairs)))
     mean_degree = adjacency.totals(graph.vertices).mean_degree
     dense = mean_degree >= DENSE_MEAN_DEGREE
-    name = recipe_by_density(mean_degree, dense and adjacency.is_bipartite(graph.vertices))
-    return list(recipes).index(name) if name in recipes else 0
+    return _select(recipe_by_density(mean_degree, dense and adjacency.is_bipartite(graph.vertices)), recipes)
