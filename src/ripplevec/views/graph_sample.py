@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ripplevec.graph.adjacency import Adjacency, RowArray
 
-MAX_VERTICES = 8_000  # of a sample; larger samples chose the same views
+MAX_VERTICES = 8_000  # of a sample: bounds the time of a choice
 MAX_EDGES = 500_000  # of a graph that is used as a whole
 SEEDS = 16  # vertices from which a sample of a large graph spreads
 FAN_OUT = 4  # neighbors through which it spreads from each vertex
