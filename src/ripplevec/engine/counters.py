@@ -113,13 +113,13 @@ class EngineCounters:
         self.changes += changes
         if not self.ready:  # a model that began empty gets its start even if anchors are off
             return 2 * self.edges >= self.start_size and self.count_connected() >= self.start_size
+        if not self.anchor_growth:
+            self.rows_shortened, self.growth_slack = self.rows_shortened + shortened, inf
+            return False
         due_growth = self.due_growth
-        due = self.anchor_growth > 0 and self.growth >= due_growth
+        due = self.growth >= due_growth
         self.rows_shortened += shortened  # only from the next batch on: `may_exceed_growth` cannot predict it
-        remaining = due_growth - self.growth
-        self.growth_slack = (
-            remaining * min(self.vertices_at_anchor, 2 * self.edges_at_anchor) if self.anchor_growth else inf
-        )
+        self.growth_slack = (due_growth - self.growth) * min(self.vertices_at_anchor, 2 * self.edges_at_anchor)
         return due
 
     def _run_anchor(self, correct: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:

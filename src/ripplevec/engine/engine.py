@@ -78,9 +78,10 @@ class Engine(CorrectionSchedule, LocalReads):
         anchors_before, announcing = self.anchors, self.correction is not None and self.correction.swapped
         moved, removed, edges = self._update_vectors(steps, first_new)
         due = self._record_batch(self._count_events(batch), edges, moved.size + len(removed), self.rule.rows_shortened)
-        corrected = self._correct_if_due(due, moved, first_new, self.growth - growth)
-        if corrected.size:
-            moved = _union_of_live_rows(moved, corrected, self.graph)
+        if due or self.correction is not None:
+            corrected = self._correct_if_due(due, moved, first_new, self.growth - growth)
+            if corrected.size:
+                moved = _union_of_live_rows(moved, corrected, self.graph)
         if not self.graph.adjacency.edge_count:
             self.rule.reset(self.store)
             self._abandon_correction()
@@ -129,9 +130,9 @@ class Engine(CorrectionSchedule, LocalReads):
 
     def may_trigger_anchor(self, batch: Batch) -> bool:
         """Return whether a batch may make an anchor due that is computed before the batch is complete."""
-        if self.ready and self._is_gradual:
-            return False
         if 2 * len(batch) < self.growth_slack and batch.op is None and self.aging is None:
+            return False
+        if self.ready and self._is_gradual:
             return False
         adjacency = self.graph.adjacency
         known_edges = adjacency.has_edges if adjacency.duplicate_policy == DUPLICATE_POLICIES["ignore"] else None

@@ -91,6 +91,7 @@ class RippleRule:
         self.threads = threads
         self.rows_shortened = 0
         self._kernel_states = KernelStateCache()
+        self._kernels_loaded = False
         self.workspace: Workspace | None = None  # memory of gradual corrections
         self._cached_context = _NO_CONTEXT  # arrival context, and the arrays that it was made from
 
@@ -234,7 +235,7 @@ class RippleRule:
             run_batch_step(backend)
             moved, self.rows_shortened = backend.moved_rows(), backend.shortened
         else:
-            wait_for_kernels()
+            self._load_kernels()
             moved, self.rows_shortened = kernels.apply_batch(
                 state, delta.arrived, delta.pairs, delta.arrival_numbers, delta.changed_share, store.seen, context
             )
@@ -250,7 +251,7 @@ class RippleRule:
         graph, edges = store.graph, len(ids) - 1
         if not self.ready or not edges:
             return -1, 0, _NO_ROWS
-        wait_for_kernels()
+        self._load_kernels()
         row, new_vertices, edges, moved, self.rows_shortened = apply_arrival(
             self._arrival_context(store),
             encode_ids(ids),
@@ -261,6 +262,12 @@ class RippleRule:
         if row >= 0:
             graph.next_arrival += new_vertices
         return row, edges, moved
+
+    def _load_kernels(self) -> None:
+        """Wait, before the first arrival, for kernels that another process is compiling."""
+        if not self._kernels_loaded:
+            wait_for_kernels()
+            self._kernels_loaded = True
 
     def reset(self, store: VectorStore) -> None:
         """Return to the state before the start: a graph without edges has nothing to embed."""

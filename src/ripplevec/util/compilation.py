@@ -105,7 +105,7 @@ def working_clock() -> float:
 
 
 def wait_for_kernels() -> None:
-    """Wait for the second process, if there is one. Called before every use of the kernels that it compiles."""
+    """Wait for the second process, if there is one. Called before the first use of the kernels that it compiles."""
     if is_compiling_ahead():
         with report_compilation().waiting():
             finish_compiling_ahead()
