@@ -29,6 +29,7 @@ from ripplevec.io.sinks.jsonl import JsonlDeadLetters, JsonlSink
 from ripplevec.rules import gradual_correction
 from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.util import checked_directory
+from ripplevec.views import background_choice
 
 PARAMETERS: dict[str, Any] = {"dim": 8, "start_size": 20, "anchor_growth": 0.1}
 SESSION: dict[str, Any] = {**PARAMETERS, "snapshot_every": 4 * BATCH_SIZE, "threads": 1}
@@ -181,6 +182,8 @@ def warm_up(rows: list[dict[str, Any]], directory: Path) -> None:
     process_stream(directory, None, rows, lambda *words: None)  # recovery
     gradual_correction._solver().shutdown()
     gradual_correction._solver_of_process.cache_clear()
+    background_choice._worker(os.getpid()).shutdown()
+    background_choice._worker.cache_clear()
     deadline = time.monotonic() + 60
     while others := [name for name in thread_names() if name != FORK_SAFE_THREAD]:
         if time.monotonic() > deadline:

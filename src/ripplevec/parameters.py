@@ -140,10 +140,10 @@ class Parameters:
         elif isinstance(self.views, Mapping):
             if not self.views or not all(isinstance(name, str) for name in self.views):
                 raise InvalidValueError.of("views", "lists of views by name", self.views)
-            for name, views in self.views.items():
-                _check_view_list(f"views[{name!r}]", views)
+            for views in self.views.values():
+                _check_view_list(views)
         else:
-            _check_view_list("views", self.views)
+            _check_view_list(self.views)
 
     def _check_rule_combinations(self) -> None:
         if self.rule != "paper":
@@ -265,11 +265,12 @@ def check_storage_dir(value: str | PathLike[str] | None) -> None:
         raise InvalidValueError.of("storage_dir", "an existing directory", value)
 
 
-def _check_view_list(name: str, views: Any) -> None:
+def _check_view_list(views: Any) -> None:
     if isinstance(views, str) or not isinstance(views, Sequence) or not views:
-        raise InvalidValueError.of(name, f'"auto", one of {", ".join(RECIPES)}, or a list of views', views)
+        expected = f'"auto", one of {", ".join(RECIPES)}, a list of views, or such lists by name'
+        raise InvalidValueError.of("views", expected, views)
     if not all(isinstance(view, SpectralView) for view in views):
-        raise InvalidValueError.of(name, "views such as SpectralView(tau=0.5)", views)
+        raise InvalidValueError.of("views", "views such as SpectralView(tau=0.5)", views)
 
 
 def _views_to_json(views: Sequence[SpectralView]) -> list[dict[str, Any]]:

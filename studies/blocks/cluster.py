@@ -49,8 +49,11 @@ def cluster() -> str:
         f"{record['vertices']:,.0f} vertices and arrivals with {model.EDGES_PER_ARRIVAL} edges, 128 dimensions. All "
         f"processes run on one machine with {record['cores']} cores, so more shards than cores only add cost."
     )
-    limits = _describe_processor_time(alone, columns[1 + SHARDS.index(2)], record["cores"])
-    return f"{markdown_table(head, rows)}\n\n{_wrap(setting)}\n\n{_wrap(limits)}"
+    two = columns[1 + SHARDS.index(2)]
+    paragraphs = [setting]
+    if all(f"driver_{size}" in alone and f"processor_{size}" in two for size in SIZES):
+        paragraphs.append(_describe_processor_time(alone, two, record["cores"]))
+    return "\n\n".join([markdown_table(head, rows), *map(_wrap, paragraphs)])
 
 
 def _describe_processor_time(alone: dict[str, Any], two: dict[str, Any], cores: int) -> str:

@@ -19,7 +19,9 @@ from ripplevec.engine.engine import Engine
 from ripplevec.errors import StateError
 from ripplevec.parameters import Parameters
 
-PARAMETERS: dict[str, Any] = {"dim": 6, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
+PARAMETERS: dict[str, Any] = {
+    "dim": 6, "anchor_growth": 0.1, "anchor_pace": "immediate", "change_threshold": 0.0, "seed": 3, "threads": 1
+}  # fmt: skip
 BATCHES = make_batches(12)
 
 

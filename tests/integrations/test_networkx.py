@@ -15,7 +15,8 @@ def test_to_networkx_has_vectors_and_weights(model):
     assert graph["d"][7]["weight"] == 3
     assert graph.degree("alone") == 0
     for name, vector in graph.nodes(data="vector"):
-        assert np.array_equal(vector, model[name])
+        # On some processors BLAS rounds a row differently if others are served with it.
+        np.testing.assert_allclose(vector, model[name], atol=1e-6)
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -109,7 +109,7 @@ def test_stream_embedder_accepts_either_spelling_of_neighbors(key):
         ({"vertex": "a", "neighbors": ["b"], "neighbours": ["b"]}, 'one of "neighbors" and "neighbours", got'),
         (
             {"vertex": "a", "neigbors": ["b"]},
-            r"only the keys vertex, neighbors, weights, time, got 'neigbors'\. Correct",
+            r"only the keys vertex, neighbors, weights, time, attributes, got 'neigbors'\. Correct",
         ),
         ({"vertex": "a", "neighbors": ["b"], "age": 3}, r"got 'age'\. .*river\.compose\.Select"),
     ],

@@ -67,7 +67,7 @@ def test_grid_search_with_edges_searches_model_parameters(fitted):
 
 def test_model_parameters_without_edges_are_refused(fitted):
     step = VertexVectors(fitted)
-    assert step.get_params() == {"model": fitted, "edges": None}
+    assert step.get_params() == {"model": fitted, "edges": None, "attributes": None}
     with pytest.raises(InvalidValueError, match="model__dim: expected edges="):
         step.set_params(model__dim=3)
     assert len(fitted) == 120

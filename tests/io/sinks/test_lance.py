@@ -30,7 +30,8 @@ def assert_in_sync(directory, model):
     rows = rows_by_id(directory)
     assert rows.keys() == set(model.ids)
     vectors = np.array([rows[name]["vector"] for name in model.ids], np.float32)
-    assert np.array_equal(vectors, model.to_numpy())
+    # On some processors BLAS rounds a row differently if others are served with it.
+    np.testing.assert_allclose(vectors, model.to_numpy(), atol=1e-6)
 
 
 def test_lance_sink_keeps_one_row_per_vertex_with_last_vector(tmp_path, changes_of):

@@ -32,13 +32,20 @@ def as_sparse_tensor(torch: Any, matrix: csr_array) -> Any:
 def minimize(
     torch: Any, parameters: Iterable[Any], rate: float, losses: Iterable[Callable[[], Any]], decay: float = 0.0
 ) -> list[float]:
-    """Apply one step of Adam per loss; return the values of the losses."""
+    """Apply one step of Adam per loss; return the values of the losses.
+
+    One thread, because several would add up gradients of sparse products in any order.
+    """
     optimizer = torch.optim.Adam(list(parameters), lr=rate, weight_decay=decay)
-    values = []
-    for compute in losses:
-        optimizer.zero_grad()
-        loss = compute()
-        loss.backward()
-        optimizer.step()
-        values.append(float(loss.detach()))
+    values, threads = [], torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for compute in losses:
+            optimizer.zero_grad()
+            loss = compute()
+            loss.backward()
+            optimizer.step()
+            values.append(float(loss.detach()))
+    finally:
+        torch.set_num_threads(threads)
     return values
