@@ -221,7 +221,7 @@ print(f"  honest accounts {np.median(best_cosine[~fake]):.2f}")
 # %% [markdown]
 # **Vectors are not the only solution.** These rings are dense: their accounts share
 # customers directly. A simple count, “follows three accounts that one known fake
-# also follows”, works as well or better.
+# also follows”, works almost as well.
 #
 # **Wide rings.** If a seller has many customers and each fake follows only a few of
 # them, a ring no longer has a common position in the graph: its connections are

@@ -49,7 +49,7 @@ class ViewChoice(NamedTuple):
             mean_degree, bipartite = self.density
             return {"mean_degree": np.array(mean_degree)} | ({"bipartite": np.array(True)} if bipartite else {})
         return {
-            "recipe": np.frombuffer(self.recipe.encode(), np.uint8),
+            "recipe": np.frombuffer(bytearray(self.recipe, "utf-8"), np.uint8),
             "recipe_scores": np.array(self.scores, np.float64),
             "recipe_edges": np.array(self.edges),
         }
