@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from scipy.stats import rankdata
 
 from ripplevec.lab.temporal import TimedStream, evaluate, make_negatives, reciprocal_ranks
+from ripplevec.lab.temporal.predictors import Popularity
 from ripplevec.lab.temporal.protocol import BATCH_SIZE
 
 
@@ -42,6 +45,51 @@ def test_reciprocal_ranks_equal_those_of_the_benchmark() -> None:
     ranks = reciprocal_ranks(positive, negative)
     assert ranks.mean() == pytest.approx(0.08388619124889374, abs=1e-7)
     assert (1 / ranks <= 10).mean() == pytest.approx(0.19900000095367432, abs=1e-7)
+
+
+def test_reciprocal_ranks_of_a_predictor_equal_those_of_py_tgb(stream: TimedStream) -> None:
+    evaluator = pytest.importorskip("tgb.linkproppred.evaluate", reason="py-tgb is not installed")
+    recorder, negatives = ScoreRecorder(), make_negatives(stream, "test", 20)
+    evaluation = evaluate(recorder, stream, "test", negatives)
+    scores = np.concatenate(recorder.scores)
+    given = {"y_pred_pos": scores[:, 0], "y_pred_neg": scores[:, 1:], "eval_metric": ["mrr", "hits@"]}
+    expected = evaluator.Evaluator("tgbl-wiki").eval(given)
+    assert evaluation.mrr == pytest.approx(expected["mrr"], abs=1e-6)
+    assert evaluation.hits_at_10 == pytest.approx(expected["hits@10"], abs=1e-6)
+
+
+class ScoreRecorder:
+    """Popularity with many ties; it keeps the scores it has returned."""
+
+    def __init__(self) -> None:
+        self.popularity, self.scores = Popularity(half_life=20), []
+
+    def process(self, src: Any, dst: Any, time: Any, candidates: Any, *, learn: bool, one_by_one: bool) -> Any:
+        scores = self.popularity.process(src, dst, time, candidates, learn=learn, one_by_one=one_by_one).round(1)
+        self.scores += [] if candidates is None else [scores]
+        return scores
+
+
+@pytest.mark.parametrize(("part", "count"), [("val", 10), ("test", 10), ("test", 58), ("test", 999)])
+def test_negatives_equal_those_of_py_tgb(stream: TimedStream, part: str, count: int, tmp_path: Path) -> None:
+    """58 is about the number of other targets, 999 more than there are."""
+    generator = pytest.importorskip("tgb.linkproppred.negative_generator", reason="py-tgb or PyG is not installed")
+    torch = pytest.importorskip("torch")
+    columns = [torch.from_numpy(column) for column in (stream.src, stream.dst, stream.time)]
+    validation, test = stream.bounds()
+    training, *parts = (
+        generator.TemporalData(src=columns[0][events], dst=columns[1][events], t=columns[2][events])
+        for events in (slice(0, validation), slice(validation, test), slice(test, None))
+    )
+    first, last = int(stream.targets[0]), int(stream.targets[-1])
+    sampler = generator.NegativeEdgeGenerator("x", first, last, count, "hist_rnd", 42, historical_data=training)
+    for name, data in zip(("val", "test"), parts, strict=True):
+        sampler.generate_negative_samples(data, name, str(tmp_path))
+    expected = pickle.loads((tmp_path / f"x_{part}_ns.pkl").read_bytes())
+    events = slice(validation, test) if part == "val" else slice(test, None)
+    keys = zip(stream.src[events].tolist(), stream.dst[events].tolist(), stream.time[events].tolist(), strict=True)
+    for key, drawn in zip(keys, make_negatives(stream, part, count), strict=True):
+        assert drawn.tolist() == expected[key].tolist(), key
 
 
 def test_missing_negatives_do_not_count() -> None:

@@ -65,32 +65,54 @@ def make_negatives(stream: TimedStream, part: str, count: int, seed: int = 42) -
     """Return the negative targets of each event of a part, by the published procedure of the benchmark.
 
     Up to half of them are targets of the same source in the training part, the others are random. Targets of the same
-    source at the same time are left out. If there are not enough targets, all of them are taken.
+    source at the same time are left out. If there are not enough targets, all of them are taken. The draws equal those
+    of py-tgb with the same seed: its generator draws for the validation part first, and events with the same source,
+    target and time share the negatives of the last of them.
     """
     published = stream.published_negatives.get(part)
+    if published is not None:
+        return [np.asarray(published[key], np.int64) for key in _keys(stream, part)]
+    rng = np.random.RandomState(seed)  # the benchmark's generator
+    history = _targets_by_source(stream)
+    for drawn_part in ("val", "test") if part == "test" else ("val",):
+        negatives = _draw_negatives(stream, drawn_part, history, count, rng)
+    return [negatives[key] for key in _keys(stream, part)]
+
+
+def _keys(stream: TimedStream, part: str) -> list[tuple[int, int, int]]:
+    """Return source, target and time of each event of a part."""
     validation, test = stream.bounds()
     events = slice(validation, test) if part == "val" else slice(test, None)
-    src, dst, time = (column[events].tolist() for column in (stream.src, stream.dst, stream.time))
-    if published is not None:
-        return [np.asarray(published[key], np.int64) for key in zip(src, dst, time, strict=True)]
-    rng, targets = np.random.RandomState(seed), stream.targets  # the benchmark's generator
-    history: dict[int, set[int]] = {}
-    for source, target in zip(stream.src[:validation].tolist(), stream.dst[:validation].tolist(), strict=True):
-        history.setdefault(source, set()).add(target)
+    return list(zip(*(column[events].tolist() for column in (stream.src, stream.dst, stream.time)), strict=True))
+
+
+def _targets_by_source(stream: TimedStream) -> dict[int, Ids]:
+    """Return the distinct targets of each source in the training part."""
+    targets: dict[int, set[int]] = {}
+    training = slice(0, stream.bounds()[0])
+    for source, target in zip(stream.src[training].tolist(), stream.dst[training].tolist(), strict=True):
+        targets.setdefault(source, set()).add(target)
+    return {source: np.array(sorted(seen), np.int64) for source, seen in targets.items()}
+
+
+def _draw_negatives(
+    stream: TimedStream, part: str, history: dict[int, Ids], count: int, rng: np.random.RandomState
+) -> dict[tuple[int, int, int], Ids]:
+    """Draw negative targets for each event of a part, in order."""
+    keys, everything, nothing = _keys(stream, part), stream.targets, np.empty(0, np.int64)
     simultaneous: dict[tuple[int, int], list[int]] = {}
-    for source, target, moment in zip(src, dst, time, strict=True):
+    for source, target, moment in keys:
         simultaneous.setdefault((source, moment), []).append(target)
-    negatives = []
-    for source, moment in zip(src, time, strict=True):
-        true, seen = simultaneous[source, moment], np.array(sorted(history.get(source, ())), np.int64)
-        old = _draw(rng, np.setdiff1d(seen, true), int(count * HISTORICAL_SHARE))
-        others = np.setdiff1d(targets, np.concatenate([true, seen]))
-        negatives.append(np.concatenate([old, _draw(rng, others, count - len(old))]))
+    negatives = {}
+    for source, target, moment in keys:
+        true, seen = simultaneous[source, moment], history.get(source, nothing)
+        old = np.setdiff1d(seen, true)
+        old = rng.choice(old, min(len(old), int(count * HISTORICAL_SHARE)), replace=False)
+        others = np.setdiff1d(everything, np.concatenate([true, seen]))
+        if count - len(old) <= len(others):
+            others = rng.choice(others, count - len(old), replace=False)
+        negatives[source, target, moment] = np.concatenate([old, others])
     return negatives
-
-
-def _draw(rng: np.random.RandomState, values: Ids, count: int) -> Ids:
-    return values if count >= len(values) else rng.choice(values, count, replace=False)
 
 
 def reciprocal_ranks(positive: Scores, negative: Scores) -> NDArray[np.float64]:
