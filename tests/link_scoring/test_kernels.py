@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ripplevec.link_scoring import _kernels as kernels
+from ripplevec.link_scoring._calibration import KNOTS, Calibration, calibrate, compute_correction
 from ripplevec.link_scoring._kernels import FEATURES, RECENT, WIDTH, Candidates, History, Regression
 
 VERTICES = 30
@@ -31,8 +32,7 @@ def events() -> np.ndarray:
 
 def record(history: History, events: np.ndarray) -> None:
     for now, (source, target) in enumerate(events.tolist()):
-        kernels.record_partner(history, source, kernels.SOURCE, target, now)
-        kernels.record_partner(history, target, kernels.TARGET, source, now)
+        kernels.record_event(history, source, target, now)
 
 
 def recent_partners(events: np.ndarray, vertex: int, side: int) -> list[int]:
@@ -141,7 +141,8 @@ def test_forgetting_inflates_the_covariance_except_for_unused_weights() -> None:
     np.testing.assert_allclose(after, before * np.outer(growth, growth))
 
 
-def test_observed_events_equal_single_steps(events: np.ndarray) -> None:
+@pytest.mark.parametrize("by_batch", [False, True])
+def test_observed_events_equal_single_steps(events: np.ndarray, by_batch: bool) -> None:
     rng = np.random.default_rng(3)
     src, dst = np.ascontiguousarray(events.T)
     cosines = rng.uniform(-1, 1, len(src)).astype(np.float32)
@@ -149,36 +150,67 @@ def test_observed_events_equal_single_steps(events: np.ndarray) -> None:
         rng.integers(-1, VERTICES, (len(src), RECENT + 3)), rng.uniform(-1, 1, (len(src), RECENT + 3)).astype("f4")
     )
     candidates = Candidates(rng.integers(-1, VERTICES, (len(src), 4)), np.zeros((len(src), 4), np.float32))
-    histories, regressions = (
-        (empty_history(), empty_history()),
-        [Regression(np.zeros(WIDTH), np.eye(WIDTH)) for _ in range(2)],
+    (history, regression, calibration), expected_state = (
+        (
+            empty_history(),
+            Regression(np.zeros(WIDTH), np.eye(WIDTH)),
+            Calibration(np.full(KNOTS, 50.0), np.linspace(0, 30, KNOTS)),
+        )
+        for _ in range(2)
     )
-    scores, expected = np.empty((len(src), 5)), np.empty((len(src), 5))
-    kernels.observe_events(histories[0], regressions[0], src, dst, 7, cosines, alternatives, 2.5, candidates, scores)
-    history, regression, features, work = histories[1], regressions[1], np.empty(WIDTH), np.empty(WIDTH)
+    scores = np.empty((len(src), 5))
+    observed = src, dst, 7, cosines, alternatives, 2.5, candidates, by_batch, scores
+    kernels.observe_events(history, regression, calibration, *observed)
+    expected, counts = observe_by_single_steps(*expected_state, events, cosines, alternatives, candidates, by_batch)
+    np.testing.assert_allclose(scores, expected, atol=1e-9)
+    np.testing.assert_allclose(regression.weights, expected_state[1].weights, atol=1e-9)
+    for found, other in zip(calibration, expected_state[2], strict=True):
+        np.testing.assert_allclose(found, other, rtol=1e-9)
+    assert all(np.array_equal(*columns) for columns in zip(history, expected_state[0], strict=True))
+    assert min(counts["listed"], counts["other"]) > 100
+
+
+def observe_by_single_steps(
+    history: History,
+    regression: Regression,
+    calibration: Calibration,
+    events: np.ndarray,
+    cosines: np.ndarray,
+    alternatives: Candidates,
+    candidates: Candidates,
+    by_batch: bool,
+) -> tuple[np.ndarray, dict[str, int]]:
+    """Score, learn and record with one call per example; return the scores, and how many examples were learned."""
+    expected, features, work = np.empty((len(events), 5)), np.empty(WIDTH), np.empty(WIDTH)
+    correction = compute_correction(calibration)
     counts: defaultdict[str, int] = defaultdict(int)
     for i, (source, target) in enumerate(events.tolist()):
-        for j, other in enumerate(candidates.rows[i].tolist()):
-            kernels.fill_features(history, source, other, 7 + i, 0.0, features)
-            expected[i, 1 + j] = 1 / (1 + np.exp(-regression.weights @ features))
-        kernels.fill_features(history, source, target, 7 + i, cosines[i], features)
-        expected[i, 0] = 1 / (1 + np.exp(-regression.weights @ features))
+        now = 7 if by_batch else 7 + i
+        for j, other in enumerate([target, *candidates.rows[i].tolist()]):
+            kernels.fill_features(history, source, other, now, 0.0 if j else cosines[i], features)
+            expected[i, j] = calibrate(correction, regression.weights @ features)
         kernels.forget(regression.covariance)
-        kernels.learn(regression, features, 1.0, 1.0, work)
+        for counter in calibration:
+            counter *= 1 - 1 / kernels.MEMORY
+        kernels.fill_features(history, source, target, now, cosines[i], features)
+        examples = [(features.copy(), 1.0, 1.0)]
         for j, other in enumerate(alternatives.rows[i].tolist()):
             if other in (-1, target):
                 continue
-            kernels.fill_features(history, source, other, 7 + i, alternatives.cosines[i, j], features)
+            kernels.fill_features(history, source, other, now, alternatives.cosines[i, j], features)
             listed = other in alternatives.rows[i, :RECENT]
             counts["listed" if j >= RECENT and listed else "other"] += 1
             if j < RECENT or not listed:
-                kernels.learn(regression, features, 0.0, 1.0 if j < RECENT else 2.5, work)
-        kernels.record_partner(history, source, kernels.SOURCE, target, 7 + i)
-        kernels.record_partner(history, target, kernels.TARGET, source, 7 + i)
-    np.testing.assert_allclose(scores, expected, atol=1e-9)
-    np.testing.assert_allclose(regressions[0].weights, regression.weights, atol=1e-9)
-    assert all(np.array_equal(*columns) for columns in zip(*histories, strict=True))
-    assert min(counts["listed"], counts["other"]) > 100
+                examples.append((features.copy(), 0.0, 1.0 if j < RECENT else 2.5))
+        for example, outcome, importance in examples:  # all of them with the weights before the event
+            kernels.count_example(calibration, regression.weights @ example, outcome, importance)
+        for example, outcome, importance in examples:
+            kernels.learn(regression, example, outcome, importance, work)
+        if not by_batch:
+            kernels.record_event(history, source, target, now)
+    for i, (source, target) in enumerate(events.tolist() if by_batch else []):
+        kernels.record_event(history, source, target, 7 + i)
+    return expected, counts
 
 
 def test_alternatives_are_recent_targets_and_draws_from_all_targets(events: np.ndarray) -> None:

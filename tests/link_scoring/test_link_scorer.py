@@ -11,6 +11,8 @@ from ripplevec import Embedder, LinkScorer, Session
 from ripplevec.batch import Batch, Op
 from ripplevec.cluster.sharded_embedder import IN_PROCESS, ShardedEmbedder
 from ripplevec.errors import FormatError, InvalidValueError, UnknownVertexError
+from ripplevec.link_scoring.link_scorer import SAVED_KIND
+from ripplevec.util.checked_directory import read_arrays, write_arrays
 
 SOURCES, TARGETS = 40, 25
 
@@ -58,6 +60,40 @@ def test_scores_are_calibrated_on_later_events() -> None:
         assert outcomes[chosen].mean() == pytest.approx(scores[chosen].mean(), abs=0.05)
     surprise = -np.log(scores[outcomes]).mean()
     assert surprise < 0.8 * np.log(TARGETS)  # better than a guess among all targets
+
+
+@pytest.mark.parametrize("update", ["event", "batch"])
+def test_calibration_brings_later_scores_closer_to_what_happens(tmp_path: Path, update: str) -> None:
+    """On a stretch that nothing is learned from, scores are compared with shares, with the correction and without."""
+    stream, candidates, errors = make_stream(6000), np.arange(100, 100 + TARGETS), {}
+    scorer = LinkScorer(Embedder(dim=8, threads=1), update=update)  # type: ignore[arg-type]
+    follow(scorer, stream[:4000])
+    scorer.save(tmp_path / "scorer")
+    for corrected in (True, False):
+        loaded = LinkScorer.load(tmp_path / "scorer")
+        if not corrected:
+            for counts in loaded._calibration:
+                counts[:] = 0
+        batches = (stream[first : first + 50] for first in range(4000, 6000, 50))
+        predictions = [loaded.partial_fit(batch, learn=False, candidates=candidates) for batch in batches]
+        scores = np.concatenate([prediction.candidate_scores for prediction in predictions])
+        errors[corrected] = reliability_error(scores, stream[4000:, 1][:, None] == candidates)
+    assert errors[True] < 0.8 * errors[False]
+    assert errors[True] < 0.2
+
+
+def reliability_error(scores: np.ndarray, outcomes: np.ndarray) -> float:
+    """Return the sum over ranges of scores of |expected − observed| events, as a share of all events."""
+    ranges = np.digitize(scores, [0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
+    excess = scores - outcomes
+    return sum(abs(excess[ranges == number].sum()) for number in range(12)) / len(scores)
+
+
+def test_first_batch_has_negative_examples() -> None:
+    """A whole history in one batch: unknown pairs must not become certain."""
+    scorer = LinkScorer(Embedder(dim=4, threads=1))
+    scorer.partial_fit(make_stream(1000))
+    assert scorer.score_candidates([0], range(100, 100 + TARGETS)).sum() < 4
 
 
 def test_scores_prefer_repeated_recent_and_popular_targets(trained: LinkScorer) -> None:
@@ -136,6 +172,39 @@ def test_loaded_scorer_continues_like_the_saved_one(trained: LinkScorer, tmp_pat
     assert scorers[0].model.digest() == scorers[1].model.digest()
 
 
+def test_load_of_an_older_version_raises_and_says_what_to_do(trained: LinkScorer, tmp_path: Path) -> None:
+    trained.save(tmp_path / "scorer")
+    arrays, meta = read_arrays(tmp_path / "scorer", kind=SAVED_KIND)
+    del meta["scorer_version"]  # the first version had none
+    write_arrays(tmp_path / "scorer", arrays, meta, kind=SAVED_KIND)
+    with pytest.raises(FormatError, match=r"expected a scorer of version 2, got version 1.*again from its stream"):
+        LinkScorer.load(tmp_path / "scorer")
+
+
+def test_damaged_history_raises_format_error(trained: LinkScorer, tmp_path: Path) -> None:
+    for name in ("history_partner", "targets"):
+        trained.save(tmp_path / "scorer")
+        arrays, meta = read_arrays(tmp_path / "scorer", kind=SAVED_KIND)
+        damaged = arrays | {name: np.full_like(arrays[name], 10**9)}
+        write_arrays(tmp_path / "scorer", damaged, meta, kind=SAVED_KIND)
+        with pytest.raises(FormatError, match="rows"):
+            LinkScorer.load(tmp_path / "scorer")
+
+
+def test_scorer_by_batch_predicts_from_the_state_before_the_batch(tmp_path: Path) -> None:
+    scorer = LinkScorer(Embedder(dim=8, threads=1), update="batch")
+    follow(scorer, make_stream(1000))
+    scorer.save(tmp_path / "scorer")
+    assert LinkScorer.load(tmp_path / "scorer").update == "batch"
+    batch = make_stream(60, seed=4)
+    expected = scorer.score(batch)
+    candidates = scorer.score_candidates(batch[:, 0], [100, 101])
+    prediction = scorer.partial_fit(batch, candidates=[100, 101], learn=False)
+    np.testing.assert_allclose(prediction.scores, expected, atol=1e-6)
+    np.testing.assert_allclose(prediction.candidate_scores, candidates, atol=1e-6)
+    assert not np.allclose(scorer.score(batch), expected)
+
+
 def test_load_of_something_else_raises_format_error(trained: LinkScorer, tmp_path: Path) -> None:
     trained.model.save(tmp_path / "model")
     with pytest.raises(FormatError):
@@ -190,6 +259,7 @@ def test_bad_values_raise(trained: LinkScorer) -> None:
     for bad in (
         lambda: LinkScorer(Embedder(dim=2), negatives=0),
         lambda: LinkScorer(Embedder(dim=2), seed=-1),
+        lambda: LinkScorer(Embedder(dim=2), update="day"),  # type: ignore[arg-type]
         lambda: trained.recommend(0, 0),
         lambda: trained.recommend(0, exclude="self"),  # type: ignore[arg-type]
         lambda: trained.score_candidates([0, 1], np.array([[100, 101]])),

@@ -12,6 +12,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.influence._kernels import sample_slot
+from ripplevec.link_scoring._calibration import (
+    Calibration,
+    calibrate,
+    compute_correction,
+    count_example,
+    decay_counts,
+)
 from ripplevec.util.numba_intrinsics import allocation_free
 
 RECENT = 8
@@ -124,12 +131,12 @@ def fill_pair_features(history: History, source: int, target: int, now: int, fea
 
 
 @allocation_free
-def predict(weights: NDArray[np.float64], features: NDArray[np.float64]) -> float:
-    """Return the probability that logistic regression gives to features."""
+def compute_log_odds(weights: NDArray[np.float64], features: NDArray[np.float64]) -> float:
+    """Return the log-odds that logistic regression gives to features, before calibration."""
     total = 0.0
     for i in range(WIDTH):
         total += weights[i] * features[i]
-    return 1.0 / (1.0 + np.exp(-total))
+    return total
 
 
 @allocation_free
@@ -142,7 +149,7 @@ def learn(
 ) -> None:
     """Take one recursive Newton step of logistic regression: one pass, constant memory, no learning rate."""
     weights, covariance = regression
-    probability = predict(weights, features)
+    probability = 1.0 / (1.0 + np.exp(-compute_log_odds(weights, features)))
     curvature = importance * max(probability * (1.0 - probability), MIN_CURVATURE)
     norm = 0.0
     for i in range(WIDTH):
@@ -169,6 +176,13 @@ def forget(covariance: NDArray[np.float64]) -> None:
             for j in range(WIDTH):
                 covariance[i, j] *= FORGETTING
                 covariance[j, i] *= FORGETTING
+
+
+@allocation_free
+def record_event(history: History, source: int, target: int, now: int) -> None:
+    """Record an event of two vertices."""
+    record_partner(history, source, SOURCE, target, now)
+    record_partner(history, target, TARGET, source, now)
 
 
 @allocation_free
@@ -209,6 +223,7 @@ def choose_alternatives(
 def score_rows(
     history: History,
     weights: NDArray[np.float64],
+    correction: NDArray[np.float64],
     src: NDArray[np.int64],
     dst: NDArray[np.int64],
     now: int,
@@ -220,7 +235,7 @@ def score_rows(
     for i in range(len(src)):
         for j in range(dst.shape[1]):
             fill_features(history, src[i], dst[i, j], now, cosines[i, j], features)
-            scores[i, j] = predict(weights, features)
+            scores[i, j] = calibrate(correction, compute_log_odds(weights, features))
 
 
 class Candidates(NamedTuple):
@@ -230,10 +245,52 @@ class Candidates(NamedTuple):
     cosines: NDArray[np.float32]
 
 
+@allocation_free(forceinline=True)
+def is_negative(others: NDArray[np.int64], i: int, target: int) -> bool:
+    """Return whether another target is a negative example: random ones only if they are not recent ones, too."""
+    return others[i] >= 0 and others[i] != target and (i < RECENT or others[i] not in others[:RECENT])
+
+
+@allocation_free
+def learn_from_event(
+    history: History,
+    regression: Regression,
+    calibration: Calibration,
+    source: int,
+    target: int,
+    now: int,
+    cosine: float,
+    others: NDArray[np.int64],
+    cosines: NDArray[np.float32],
+    importance: float,
+    features: NDArray[np.float64],
+    work: NDArray[np.float64],
+) -> None:
+    """Learn from an event, a positive example, and from other targets, negative ones.
+
+    Recent targets of the source come first, each of which counts once, then random targets, each of which counts
+    `importance` times. The calibration counts all of them with the weights before the event, as predictions have them.
+    """
+    forget(regression.covariance)
+    decay_counts(calibration, 1.0 - 1.0 / MEMORY)
+    fill_features(history, source, target, now, cosine, features[0])
+    count_example(calibration, compute_log_odds(regression.weights, features[0]), 1.0, 1.0)
+    for i in range(len(others)):
+        if is_negative(others, i, target):
+            fill_features(history, source, others[i], now, cosines[i], features[1 + i])
+            weight = 1.0 if i < RECENT else importance
+            count_example(calibration, compute_log_odds(regression.weights, features[1 + i]), 0.0, weight)
+    learn(regression, features[0], 1.0, 1.0, work)
+    for i in range(len(others)):
+        if is_negative(others, i, target):
+            learn(regression, features[1 + i], 0.0, 1.0 if i < RECENT else importance, work)
+
+
 @njit(cache=True, nogil=True)
 def observe_events(
     history: History,
     regression: Regression,
+    calibration: Calibration,
     src: NDArray[np.int64],
     dst: NDArray[np.int64],
     now: int,
@@ -241,35 +298,44 @@ def observe_events(
     alternatives: Candidates,
     importance: float,
     candidates: Candidates,
+    by_batch: bool,
     scores: NDArray[np.float64],
 ) -> None:
     """Score events and their candidates one after the other, learn from each event and record it.
 
-    The first column of `scores` is for the event, the others are for its candidates. An event is a positive example,
-    and its alternatives are negative ones: recent targets of the source first, each of which counts once, then random
-    targets, each of which counts `importance` times. Without alternatives, nothing is learned.
+    The first column of `scores` is for the event, the others are for its candidates. Without alternatives, nothing is
+    learned. With `by_batch`, events are recorded after all of them have been scored and learned from. The correction
+    of the probabilities is the one before the events.
     """
     features, work = np.empty(WIDTH), np.empty(WIDTH)
+    examples = np.empty((1 + alternatives.rows.shape[1], WIDTH))
+    correction = compute_correction(calibration)
     for event in range(len(src)):
-        source, target, time = src[event], dst[event], now + event
+        source, target, time = src[event], dst[event], now if by_batch else now + event
         for i in range(candidates.rows.shape[1]):
             fill_features(history, source, candidates.rows[event, i], time, candidates.cosines[event, i], features)
-            scores[event, 1 + i] = predict(regression.weights, features)
+            scores[event, 1 + i] = calibrate(correction, compute_log_odds(regression.weights, features))
         fill_features(history, source, target, time, cosines[event], features)
-        scores[event, 0] = predict(regression.weights, features)
+        scores[event, 0] = calibrate(correction, compute_log_odds(regression.weights, features))
         if alternatives.rows.shape[1]:
-            forget(regression.covariance)
-            learn(regression, features, 1.0, 1.0, work)
-        for i in range(alternatives.rows.shape[1]):
-            other = alternatives.rows[event, i]
-            if other < 0 or other == target:
-                continue
-            if i >= RECENT and other in alternatives.rows[event, :RECENT]:
-                continue  # learned from already
-            fill_features(history, source, other, time, alternatives.cosines[event, i], features)
-            learn(regression, features, 0.0, 1.0 if i < RECENT else importance, work)
-        record_partner(history, source, SOURCE, target, time)
-        record_partner(history, target, TARGET, source, time)
+            learn_from_event(
+                history,
+                regression,
+                calibration,
+                source,
+                target,
+                time,
+                cosines[event],
+                alternatives.rows[event],
+                alternatives.cosines[event],
+                importance,
+                examples,
+                work,
+            )
+        if not by_batch:
+            record_event(history, source, target, time)
+    for event in range(len(src) if by_batch else 0):
+        record_event(history, src[event], dst[event], now + event)
 
 
 @njit(cache=True, nogil=True)

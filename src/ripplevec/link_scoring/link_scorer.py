@@ -19,6 +19,7 @@ from ripplevec.graph.graph import strip_prefix
 from ripplevec.graph.id_table import IdTable
 from ripplevec.influence._kernels import draw_key
 from ripplevec.link_scoring import _kernels as kernels
+from ripplevec.link_scoring._calibration import KNOTS, Calibration, compute_correction
 from ripplevec.link_scoring._kernels import FEATURES, RECENT, WIDTH, Candidates, History, Regression
 from ripplevec.parameters import Parameters
 from ripplevec.util.checked_directory import RESTORE_HINT, read_arrays, write_arrays
@@ -31,6 +32,9 @@ CandidatesLike: TypeAlias = IdsLike | NDArray[Any]
 
 SAVED_KIND = "link scorer"
 """Kind of the directories that `LinkScorer.save` writes."""
+
+SCORER_VERSION = 2  # 1: no calibration
+"""Version of the saved scorer. The model in it has a version of its own."""
 
 _HISTORY_COLUMNS: dict[str, tuple[Any, tuple[int, ...], int]] = {  # type, shape per vertex, initial value
     "partner": (np.int64, (2, RECENT), -1),
@@ -64,8 +68,8 @@ class LinkScorer:
     The score of a pair is the probability that the next event of its source goes to its target. It is a logistic
     function of a few features: the cosine of the two vectors, how often and how recently the pair has occurred, how
     popular the target is, and their common neighbors. The weights are learned from the stream: every event is a
-    positive example, and other targets are negative ones. A vertex costs about 330 bytes; counters decay, and time is
-    counted in events.
+    positive example, and other targets are negative ones. A monotone correction, learned from the same examples,
+    calibrates the probabilities. A vertex costs about 330 bytes; counters decay, and time is counted in events.
 
     Parameters
     ----------
@@ -78,6 +82,10 @@ class LinkScorer:
         Number of random targets that an event is compared with.
     seed : int, default 0
         Seed of their selection. The same seed and batches give the same bits.
+    update : "event" or "batch", default "event"
+        Whether an edge is predicted, and learned from, with the history up to the edge before it, or with that before
+        its batch. Use "batch" if you ask for scores between batches: then the weights are learned for what is known at
+        that time.
 
     Examples
     --------
@@ -97,11 +105,14 @@ class LinkScorer:
         apply: Callable[[Batch], Changes] | None = None,
         negatives: int = 8,
         seed: int = 0,
+        update: Literal["event", "batch"] = "event",
     ) -> None:
         for name, value, least in (("negatives", negatives, 1), ("seed", seed, 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InvalidValueError.of(name, f"a whole number ≥ {least}", value)
-        self.model, self.negatives, self.seed = model, negatives, seed
+        if update not in ("event", "batch"):
+            raise InvalidValueError.of("update", '"event" or "batch"', update)
+        self.model, self.negatives, self.seed, self.update = model, negatives, seed, update
         self._apply = model.partial_fit if apply is None else apply
         self._lock = ReadWriteLock()
         self._ids, self._events = IdTable(), 0
@@ -110,6 +121,7 @@ class LinkScorer:
         }
         self._targets = np.empty(0, np.int64)  # rows of all targets so far, in order of their first event
         self._regression = Regression(np.zeros(WIDTH), np.eye(WIDTH))
+        self._calibration = Calibration(np.zeros(KNOTS), np.zeros(KNOTS))
 
     # ------------------------------------------------------------------ following the stream
 
@@ -118,7 +130,8 @@ class LinkScorer:
     ) -> Prediction:
         """Apply a batch to the model; score its edges one after the other, and learn from each.
 
-        An edge is scored with the history up to the edge before it, and with the vectors before the batch.
+        An edge is scored with the history up to the edge before it, or with that before the batch if `update` is
+        "batch", and with the vectors before the batch.
 
         Parameters
         ----------
@@ -154,7 +167,8 @@ class LinkScorer:
         with self._lock.exclude_writers():
             src, dst = self._lock.run_exclusively(lambda: self._enter(added))
             cosines = self._read_cosines(src, dst[:, None])[:, 0]
-            alternatives = self._choose_alternatives(src if learn else src[:0], len(src))
+            targets = self._extend_targets(dst)
+            alternatives = self._choose_alternatives(src if learn else src[:0], len(src), targets)
             scored = self._find_candidates(added.src, shared, own)
             changes = self._apply(batch)  # may raise: nothing has been learned yet
             scores = np.empty((len(src), 1 + scored.rows.shape[1]))
@@ -163,17 +177,19 @@ class LinkScorer:
                 kernels.observe_events(
                     self._history(),
                     self._regression,
+                    self._calibration,
                     src,
                     dst,
                     self._events,
                     cosines,
                     alternatives,
-                    len(self._targets) / self.negatives,
+                    len(targets) / self.negatives,
                     scored,
+                    self.update == "batch",
                     scores,
                 )
                 self._events += len(src)
-                self._add_targets(dst)
+                self._targets = targets
 
             self._lock.run_exclusively(observe)
         return Prediction(changes, scores[:, 0], scores[:, 1:])
@@ -187,12 +203,12 @@ class LinkScorer:
                 column.grow(next_capacity(capacity, rows, CACHE_LINE_BYTES))
         return src, dst
 
-    def _choose_alternatives(self, src: Rows, events: int) -> Candidates:
-        """Choose the negative examples of events, given their sources; none if there are no sources."""
+    def _choose_alternatives(self, src: Rows, events: int, targets: Rows) -> Candidates:
+        """Choose the negative examples of events from targets, given their sources; none if there are no sources."""
         if not len(src):
             return Candidates(np.empty((events, 0), np.int64), np.empty((events, 0), np.float32))
         key = draw_key(self.seed, 0, 0)
-        rows = kernels.choose_alternatives(self._history(), self._targets, src, self._events, key, self.negatives)
+        rows = kernels.choose_alternatives(self._history(), targets, src, self._events, key, self.negatives)
         return Candidates(rows, self._read_cosines(src, rows))
 
     def _find_candidates(self, sources: IdColumn, ids: IdColumn, own: int | None) -> Candidates:
@@ -204,12 +220,15 @@ class LinkScorer:
         cosines = self._unit_vectors(sources) @ self._unit_vectors(ids).T
         return Candidates(np.broadcast_to(rows, cosines.shape), cosines)
 
-    def _add_targets(self, dst: Rows) -> None:
-        """Add new targets to those that negative examples are drawn from."""
+    def _extend_targets(self, dst: Rows) -> Rows:
+        """Return all targets so far and the new ones of a batch: negative examples are drawn from them.
+
+        Those of the batch are included, so that even the first batch has negative examples.
+        """
         new = dst[np.sort(np.unique(dst, return_index=True)[1])]
         is_known = np.zeros(self._ids.row_count, np.bool_)
         is_known[self._targets] = True
-        self._targets = np.concatenate([self._targets, new[~is_known[new]]])
+        return np.concatenate([self._targets, new[~is_known[new]]])
 
     # ------------------------------------------------------------------ reading
 
@@ -361,8 +380,15 @@ class LinkScorer:
 
     def _score(self, src: Rows, dst: Rows, cosines: NDArray[np.float32]) -> NDArray[np.float64]:
         scores = np.empty(dst.shape)
-        kernels.score_rows(self._history(), self._regression.weights, src, dst, self._events, cosines, scores)
+        correction = compute_correction(self._calibration)
+        kernels.score_rows(
+            self._history(), self._regression.weights, correction, src, dst, self._events, cosines, scores
+        )
         return scores
+
+    def _learned(self) -> dict[str, NDArray[np.float64]]:
+        """Return all arrays that are learned from examples."""
+        return self._regression._asdict() | self._calibration._asdict()
 
     def _history(self) -> History:
         return History(**{name: column.array for name, column in self._columns.items()})
@@ -424,13 +450,15 @@ class LinkScorer:
             arrays |= {f"history_{name}": column.array[:rows].copy() for name, column in self._columns.items()}
             arrays |= {
                 "targets": self._targets.copy(),
-                **{f"regression_{name}": array.copy() for name, array in self._regression._asdict().items()},
+                **{f"learned_{name}": array.copy() for name, array in self._learned().items()},
             }
             meta = {
                 "parameters": saved["parameters"],
                 "negatives": self.negatives,
                 "seed": self.seed,
+                "update": self.update,
                 "events": self._events,
+                "scorer_version": SCORER_VERSION,
             }
         write_arrays(directory, arrays, meta, kind=SAVED_KIND)
 
@@ -454,12 +482,17 @@ class LinkScorer:
             If the directory does not contain a saved scorer, or the scorer is damaged.
         """
         arrays, meta = read_arrays(directory, kind=SAVED_KIND)
+        if (version := meta.get("scorer_version", 1)) != SCORER_VERSION:
+            raise FormatError(
+                f"{directory}: expected a scorer of version {SCORER_VERSION}, got version {version!r}. "
+                f"Build the scorer again from its stream, or load it with the Ripplevec that saved it."
+            )
         try:
             state = strip_prefix("model_", arrays)
             check_dim(meta["parameters"], state)
             model = Embedder(**Parameters.from_json(meta["parameters"]))
             model.engine.restore(state)
-            scorer = cls(model, negatives=meta["negatives"], seed=meta["seed"])
+            scorer = cls(model, negatives=meta["negatives"], seed=meta["seed"], update=meta["update"])
             scorer._restore(arrays, meta["events"])
         except MALFORMED_STATE_ERRORS as error:
             raise FormatError(f"{directory}: not a saved scorer of this version ({error}). {RESTORE_HINT}") from error
@@ -473,9 +506,9 @@ class LinkScorer:
             saved = arrays[f"history_{name}"]
             _check_column(name, saved, column.grow(rows))
             column.array[:] = saved
-        for name, part in self._regression._asdict().items():
-            _check_column(name, arrays[f"regression_{name}"], part)
-            part[:] = arrays[f"regression_{name}"]
+        for name, part in self._learned().items():
+            _check_column(name, arrays[f"learned_{name}"], part)
+            part[:] = arrays[f"learned_{name}"]
         self._targets = arrays["targets"]
         for indices, least in ((self._columns["partner"].array, -1), (self._targets, 0)):
             if indices.size and (indices.dtype != np.int64 or indices.min() < least or indices.max() >= rows):
