@@ -31,6 +31,7 @@ from ripplevec.batch import (
 )
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.engine.attributed_engine import AttributedEngine
+from ripplevec.engine.attributed_reads import AttributedReads
 from ripplevec.engine.engine import Engine
 from ripplevec.engine.link_reads import Newcomer, Recommender, preview_newcomers, score_pairs
 from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
@@ -762,7 +763,7 @@ class Embedder(VectorReads):
         column = None if among is None else id_column(among, "among")
         with self._lock.reading():
             engine = self._engine
-            if not isinstance(engine, AttributedEngine):
+            if not isinstance(engine, AttributedReads):
                 raise InvalidValueError(
                     "attributes: expected a model with dimensions for them, got one without. "
                     "Give attributes to fit, or create the model with attribute_dim=…"

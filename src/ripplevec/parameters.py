@@ -203,9 +203,15 @@ class Parameters:
             return None
         return EdgeAging(self.half_life, self.expire_after, directed=self.directed, max_time_jump=self.max_time_jump)
 
+    @property
+    def edge_parameters(self) -> Parameters:
+        """The parameters of the edge part of vectors, as a model without attributes has them."""
+        dim = self.dim - self.resolved_attribute_dim
+        return replace(self, dim=dim, attribute_dim="auto", start_size=self.resolved_start_size)
+
     def create_rule(self) -> Rule:
         """Create the rule, before its start."""
-        return RULES[self.rule](replace(self, dim=self.dim - self.resolved_attribute_dim, attribute_dim="auto"))
+        return RULES[self.rule](self.edge_parameters)
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters as JSON values, without those that depend on the machine."""

@@ -14,7 +14,6 @@ import pytest
 from ripplevec import Batch, Embedder, InvalidValueError, Session
 from ripplevec.attributes.input import attach_attributes, read_attributes
 from ripplevec.batch import select_rows
-from ripplevec.cluster.sharded_embedder import IN_PROCESS, ShardedEmbedder
 from ripplevec.durability.journal_schema import decode_batch, encode_batch
 from ripplevec.durability.session import JournalEntry
 from ripplevec.errors import StateError
@@ -102,16 +101,6 @@ def test_session_without_dimensions_for_attributes_refuses_them(tmp_path: Path) 
 def test_operations_that_would_lose_attributes_refuse_them(use: Callable[[Batch], Any]) -> None:
     with pytest.raises(InvalidValueError, match="a batch without attributes"):
         use(attributed(SPARSE))
-
-
-def test_shards_refuse_attributes() -> None:
-    with pytest.raises(InvalidValueError, match="0 on shards"):
-        ShardedEmbedder(shards=2, address=IN_PROCESS, dim=8, attribute_dim=4)
-    model = ShardedEmbedder(shards=2, address=IN_PROCESS, dim=8)
-    with pytest.raises(InvalidValueError, match="0 on shards"):
-        model.fit([("a", "b")], attributes=SPARSE)
-    with pytest.raises(InvalidValueError, match="attributes"):
-        model.add_vertex("z", attributes={"x": 1})
 
 
 def test_source_with_attributes_gives_the_bits_of_a_model_and_dead_letters(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, Op
 from ripplevec.changes import Changes
+from ripplevec.cluster.attributed_engine import create_cluster_engine
 from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalTransport
@@ -90,7 +91,7 @@ class LocalShardsEmbedder(Embedder):
     shards = 3
 
     def _create_engine(self, parameters: Parameters) -> Engine:
-        return cast(Engine, ClusterEngine(local_transport(self.shards, parameters), parameters))
+        return cast(Engine, create_cluster_engine(local_transport(self.shards, parameters), parameters))
 
 
 EMBEDDERS: dict[int, type[LocalShardsEmbedder]] = {

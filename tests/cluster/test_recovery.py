@@ -116,6 +116,24 @@ def test_session_applies_interrupted_batch_once(tmp_path: Path, method: str, sna
     assert FailingTransport.created > 1
 
 
+@pytest.mark.parametrize("method", ["apply_batch", "read_kept", "write_attributes"])
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_session_applies_interrupted_batch_with_attributes_once(tmp_path: Path, method: str, snapshot: bool) -> None:
+    options, single = {"attribute_dim": 2}, Embedder(**PARAMETERS | {"attribute_dim": 2})
+    with open_session(tmp_path, **options) as session:
+        for seed in range(4):
+            tags = {vertex: {f"t{(vertex + seed) % 4}": 1.0, "of": 2.0} for vertex in range(seed, 40, 3)}
+            if seed == 2 and snapshot:
+                session.snapshot()
+            if seed == 3:
+                lose_once(method)
+            for model in (session, single):
+                model.partial_fit(edges(seed), attributes=tags)
+        assert session.recoveries == 1
+        assert session.model.digest() == single.digest()
+        np.testing.assert_array_equal(session.model.to_numpy(), single.to_numpy())
+
+
 def test_session_with_loss_in_group_applies_each_batch_once(tmp_path: Path) -> None:
     heard: list[int] = []
     with open_session(tmp_path) as session:

@@ -77,12 +77,14 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Service]]:
         service.stop()
 
 
-@pytest.fixture(scope="module", params=[None, 2], ids=["one machine", "shards"])
+ON_SHARDS: dict[str, Any] = {"shards": 2, "ray_address": IN_PROCESS}
+
+
+@pytest.fixture(scope="module", params=[{}, ON_SHARDS], ids=["one machine", "shards"])
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """One service with a small graph for all tests of a module: its model in one place, then on shards."""
     state = tmp_path_factory.mktemp("service") / "state"
-    shards = {} if request.param is None else {"shards": request.param, "ray_address": IN_PROCESS}
-    running = start_service(Settings(state=state, port=0, parameters={"dim": 8, "threads": 1}, **shards))
+    running = start_service(Settings(state=state, port=0, parameters={"dim": 8, "threads": 1}, **request.param))
     ring = [[f"r{i}", f"r{(i + step) % 40}"] for i in range(40) for step in (1, 2, 5)]
     assert running.edges(*ring).status_code == 200
     yield running
@@ -111,11 +113,13 @@ def papers() -> Papers:
     return Papers({"dim": 8, "attribute_dim": 4, "start_size": 4, "threads": 1}, {"arrivals": arrivals})
 
 
-@pytest.fixture(scope="module")
-def attributed(tmp_path_factory: pytest.TempPathFactory, papers: Papers) -> Iterator[Service]:
-    """A service whose vertices have attributes."""
+@pytest.fixture(scope="module", params=[{}, ON_SHARDS], ids=["one machine", "shards"])
+def attributed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, papers: Papers
+) -> Iterator[Service]:
+    """A service whose vertices have attributes: its model in one place, then on shards."""
     state = tmp_path_factory.mktemp("attributed") / "state"
-    running = start_service(Settings(state=state, port=0, parameters=papers.parameters))
+    running = start_service(Settings(state=state, port=0, parameters=papers.parameters, **request.param))
     assert running.http.post("/v1/arrivals", json=papers.document).status_code == 200
     yield running
     running.stop()

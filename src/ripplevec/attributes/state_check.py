@@ -14,8 +14,10 @@ from ripplevec.errors import FormatError
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def check_attributes(state: Arrays, rows: int, columns: int) -> None:
+def check_attributes(state: Arrays, rows: int, columns: int, refresh_end: int | None = None) -> None:
     """Check the saved attributes of a graph with this many rows; raise `FormatError` if they cannot be restored.
+
+    `refresh_end` is the largest position of a refresh; by default the number of rows.
 
     Kernels do not check indices: every attribute of a kept row must have a row of the basis.
     """
@@ -35,7 +37,8 @@ def check_attributes(state: Arrays, rows: int, columns: int) -> None:
     _reject_if(len(maps) not in (0, 3), "a refit has some of its maps")
     _reject_if(not (-1 <= position <= size and 0 <= learned <= size and total >= 0), "a counter is out of range")
     _reject_if((status > 2).any(), "an unknown status")
-    _reject_if((counters < -1).any() or counters[2] > rows, "a counter is out of range")
+    refresh_end = rows if refresh_end is None else refresh_end
+    _reject_if((counters < -1).any() or counters[2] > refresh_end, "a counter is out of range")
     _check_kept(state, rows, size)
 
 

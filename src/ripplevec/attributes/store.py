@@ -13,12 +13,11 @@ from ripplevec.attributes import _kernels as kernels
 from ripplevec.attributes._kernels import OWN
 from ripplevec.attributes.kept import KeptAttributes
 from ripplevec.attributes.projection import SLICE_ATTRIBUTES, Part, Projection
+from ripplevec.attributes.table import DERIVED, NONE, AttributeTable
 from ripplevec.batch import AttributeRows
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import Graph, strip_prefix
-from ripplevec.util.growable_array import GrowableArray
 
-NONE, DERIVED = 0, 2  # status of a vertex without this part, and of one that has it from its neighbors
 MAX_NEIGHBORS = 256  # neighbors that a derived part is the mean of: the latest ones
 LEARN_AT_ONCE = 4  # below this many rows per column, the basis is learned again whenever the rows have doubled
 REFIT_GROWTH = 0.1  # growth of the number of rows from one refit of the basis to the next
@@ -27,40 +26,21 @@ REFRESHED_ROWS = 8  # rows that are projected again, after a refit, for every ne
 _NO_ROWS = np.empty(0, np.int64)
 
 
-class AttributeStore:
+class AttributeStore(AttributeTable):
     """Attribute parts of all vertices of a graph, and the projection that they come from."""
 
     def __init__(self, graph: Graph, columns: int, seed: int, *, keep: bool) -> None:
-        self.graph, self.keep = graph, keep
-        self.projection = Projection(columns, seed)
-        self.kept = KeptAttributes()
-        self._parts, self._status = GrowableArray(np.float32, (columns,)), GrowableArray(np.uint8)
+        super().__init__(graph, columns)
+        self.keep, self.projection = keep, Projection(columns, seed)
         self.rows = 0  # vertices with attributes
         self.rows_at_refit = 0  # when the basis was last learned, or its refit begun
         self.refresh_position = -1  # row from which the parts are still to be computed with the new basis; −1: none
         self.credit = 0  # attributes of a refit that are paid for and not processed
-        self.grow()
-
-    @property
-    def columns(self) -> int:
-        """Number of columns of a part."""
-        return self.projection.columns
-
-    @property
-    def parts(self) -> Part:
-        """The parts, one row for each row of the graph; zero for vertices without one."""
-        return self._parts.array
-
-    @property
-    def status(self) -> NDArray[np.uint8]:
-        """Origin of each part: NONE, OWN or DERIVED."""
-        return self._status.array
 
     @property
     def nbytes(self) -> int:
         """Bytes used."""
-        rows = self.graph.row_count
-        return rows * (4 * self.columns + 1) + self.projection.nbytes + self.kept.nbytes
+        return super().nbytes + self.projection.nbytes
 
     @property
     def _learns_at_once(self) -> bool:
@@ -70,13 +50,6 @@ class AttributeStore:
     def _keeps_rows(self) -> bool:
         """Whether attributes are kept: sparse ones on request, and all of them until there are enough."""
         return (self.keep and self.projection.kind == "sparse") or self._learns_at_once
-
-    def grow(self) -> None:
-        """Grow to one part for every row of the graph."""
-        capacity = self.graph.adjacency.capacity
-        if capacity > len(self.status):
-            self._parts.grow(capacity)
-            self._status.grow(capacity)
 
     # ------------------------------------------------------------------ changes
 
@@ -247,24 +220,24 @@ class AttributeStore:
 
     def _refresh(self, count: int) -> RowArray:
         """Compute the parts of the next rows with the current basis; return these rows."""
-        last = min(self.refresh_position + count, self.graph.row_count)
-        rows = np.arange(self.refresh_position, last)
-        self.refresh_position = -1 if last == self.graph.row_count else last
-        rows = rows[self.graph.arrival[rows] >= 0]
+        first, end = self.refresh_position, self._refresh_end
+        last = min(first + count, end)
+        rows = self._rows_to_refresh(first, last)
+        self.refresh_position = -1 if last == end else last
         own = rows[self.status[rows] == OWN] if self._keeps_rows else _NO_ROWS
         for row in own.tolist():
             self.parts[row] = self.projection.project(*self.kept.get(row))
         return np.concatenate([own, self._derive(rows)])
 
-    # ------------------------------------------------------------------ reads
+    @property
+    def _refresh_end(self) -> int:
+        """Position at which all parts have been computed with the current basis."""
+        return self.graph.row_count
 
-    def preview(self, rows: RowArray, weights: NDArray[np.float32], attributes: AttributeRows | None) -> Part:
-        """Return the part of a new vertex with these attributes, or without any and with edges to these rows."""
-        if self.projection.learned and attributes is not None and attributes.begin[1]:
-            return self.projection.preview(attributes)
-        part = np.zeros(self.columns, np.float32)
-        kernels.mean_of_rows(rows, weights, self.status, self.parts, part)
-        return part
+    def _rows_to_refresh(self, first: int, last: int) -> RowArray:
+        """Return the live rows between two positions."""
+        rows = np.arange(first, last)
+        return rows[self.graph.arrival[rows] >= 0]
 
     # ------------------------------------------------------------------ saving
 
@@ -276,26 +249,24 @@ class AttributeStore:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state as arrays."""
-        rows = self.graph.row_count
-        self.grow()
-        kept = self.kept.gather(np.arange(rows))
+        return super().state() | self.projection_state()
+
+    def projection_state(self) -> dict[str, NDArray[Any]]:
+        """Return the projection and the counters as arrays."""
         counters = self.rows, self.rows_at_refit, self.refresh_position, self.credit
         return {
-            "parts": self.parts[:rows].copy(),
-            "status": self.status[:rows].copy(),
             "counters": np.array(counters, np.int64),
-            **{f"kept_{name}": array for name, array in kept.items()},
             **{f"projection_{name}": array for name, array in self.projection.state().items()},
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Restore the arrays of `state`, which `check_attributes` has checked."""
-        self.grow()
-        rows = len(state["status"])
-        self.parts[:rows], self.status[:rows] = state["parts"], state["status"]
+        super().restore(state)
+        self.restore_projection(state)
+
+    def restore_projection(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Restore the projection and the counters."""
         self.rows, self.rows_at_refit, self.refresh_position, self.credit = state["counters"].tolist()
-        self.kept = KeptAttributes()
-        self.kept.set_all(np.arange(rows), state["kept_begin"], state["kept_columns"], state["kept_values"])
         self.projection.restore(strip_prefix("projection_", dict(state)))
 
 
@@ -309,8 +280,8 @@ def select_attribute_arrays(state: Mapping[str, NDArray[Any]], order: RowArray) 
     arrays |= {
         "parts": state["parts"][order],
         "status": state["status"][order],
-        "kept_begin": kept.indptr,
-        "kept_columns": kept.indices,
+        "kept_begin": kept.indptr.astype(np.int64),
+        "kept_columns": kept.indices.astype(np.int64),
         "kept_values": kept.data,
     }
     return {f"attributes_{name}": array for name, array in arrays.items()}

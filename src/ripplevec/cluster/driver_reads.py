@@ -132,6 +132,18 @@ class ShardReads(EngineReads):
     def _positions_by_shard(self, rows: RowArray) -> list[RowArray]:
         return split_positions(rows % self.transport.size, self.transport.size)
 
+    def split_by_shard(self, rows: RowArray, *columns: NDArray[Any]) -> list[list[NDArray[Any]]]:
+        """Return rows (decoded to rows on their shards) and further columns, each split by shard."""
+        return self._split_columns(self._positions_by_shard(rows), rows, *columns)
+
+    def encode_rows(self, parts: list[RowArray]) -> RowArray:
+        """Return the row codes of rows on each shard."""
+        return np.concatenate([rows * self.transport.size + shard for shard, rows in enumerate(parts)])
+
+    def exclude_on_shards(self, code: int) -> list[int]:
+        """Return, for each shard, the row that a search on it excludes: that of a vertex on its shard, else −1."""
+        return self._row_on_owner(code) if code >= 0 else [-1] * self.transport.size
+
     def _row_on_owner(self, code: int) -> list[int]:
         """Return, for each shard, the row of a vertex if it is on that shard, else −1."""
         shards = self.transport.size
@@ -171,11 +183,11 @@ class ShardReads(EngineReads):
 
     def read_edges(self, rows: RowArray, attribute: str) -> NDArray[Any]:
         """Return one attribute of all edges of rows, row by row; see `LocalRows.read_edges`."""
-        results, positions = self.query_rows("list_edges", rows, attribute=attribute)
-        degree = scatter_parts([degrees for degrees, _ in results], positions)
-        begin = np.cumsum(degree) - degree
-        targets = [_concatenate_ranges(begin[part], result[0]) for part, result in zip(positions, results, strict=True)]
-        return scatter_parts([values for _, values in results], targets)
+        return scatter_lists(*self.query_rows("list_edges", rows, attribute=attribute))[1]
+
+    def read_latest_edges(self, rows: RowArray, limit: int) -> tuple[NDArray[Any], ...]:
+        """Return the latest edges of rows, at most `limit` of each: their numbers, neighbors and stored weights."""
+        return scatter_lists(*self.query_rows("list_latest_edges", rows, limit=limit))
 
     def list_neighbors(self, row: int, limit: int | None) -> tuple[RowArray, NDArray[np.float32]]:
         """Return the neighbors of a row and the stored edge weights, latest edge first: all, or `limit` of them."""
@@ -192,11 +204,15 @@ class ShardReads(EngineReads):
         Every shard searches its own rows with its own search object; `search` is not used. Among equal cosines the
         earlier arrival comes first.
         """
-        excluded = self._row_on_owner(query.exclude) if query.exclude >= 0 else [-1] * self.transport.size
+        excluded = self.exclude_on_shards(query.exclude)
         results = self.query(
             "search_nearest", excluded, query=query, count=count, sequence=self.sequence, anchors=self.anchors
         )
-        codes = np.concatenate([rows * self.transport.size + shard for shard, (rows, _, _) in enumerate(results)])
+        return self.merge_nearest(results, count)
+
+    def merge_nearest(self, results: list[Any], count: int) -> tuple[RowArray, NDArray[np.float32]]:
+        """Return the best of the rows, cosines and arrival numbers that every shard found."""
+        codes = self.encode_rows([rows for rows, _, _ in results])
         cosines, numbers = (np.concatenate([result[part] for result in results]) for part in (1, 2))
         best = np.lexsort((numbers, -cosines))[:count]
         return codes[best], cosines[best]
@@ -288,6 +304,18 @@ def scatter_parts(parts: list[NDArray[Any]], positions: list[RowArray]) -> NDArr
     out = np.empty_like(joined)
     out[np.concatenate(positions)] = joined
     return out
+
+
+def scatter_lists(results: Sequence[tuple[NDArray[Any], ...]], positions: list[RowArray]) -> tuple[NDArray[Any], ...]:
+    """Assemble lists of several shards into one array per column, with each list at its position.
+
+    A result consists of the lengths of its lists and of columns with all their entries.
+    """
+    counts = scatter_parts([lengths for lengths, *_ in results], positions)
+    begin = np.cumsum(counts) - counts
+    targets = [_concatenate_ranges(begin[part], result[0]) for part, result in zip(positions, results, strict=True)]
+    columns = list(zip(*results, strict=True))[1:]
+    return counts, *(scatter_parts(list(column), targets) for column in columns)
 
 
 def _concatenate_ranges(begin: RowArray, count: RowArray) -> RowArray:

@@ -148,7 +148,12 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
                 self._abandon_correction()
                 self.rule.reset(cast(VectorStore, RemoteStore(self, RemoteArrivalGraph(self))))
                 self._broadcast_coordinates()
+            moved = self._follow_batch(batch, moved)
         return BatchOutcome(moved, first_new, removed, self.anchors > anchors_before)
+
+    def _follow_batch(self, batch: Batch, moved: RowArray) -> RowArray:
+        """Complete the update by a batch; return all moved rows."""
+        return moved
 
     @contextmanager
     def _updating(self) -> Iterator[None]:
@@ -373,6 +378,10 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
     def state(self) -> LazyClusterState:
         """Return the state as plain arrays, which are copied now and fetched one shard after the other."""
         return lazy_state(self)
+
+    def attribute_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of attributes that are on the driver; see `AttributedClusterEngine`."""
+        return {}
 
     def snapshot(self) -> ClusterSnapshot:
         """Return the current state, which can be saved while the engine continues."""

@@ -44,7 +44,7 @@ def gather_graph(engine: ShardReads) -> tuple[Graph, RowArray]:
     rows, directed = engine.rows_by_arrival(), engine.parameters.directed
     packed: dict[str, NDArray[Any]] = {
         "degree": engine.degrees(rows),
-        "neighbor": _positions_of(engine.read_edges(rows, "neighbor"), rows).astype(np.int32),
+        "neighbor": positions_of(engine.read_edges(rows, "neighbor"), rows).astype(np.int32),
     }
     for name in ("weight", "outgoing", "incoming") if directed else ("weight",):
         packed[name] = engine.read_edges(rows, name)
@@ -61,7 +61,7 @@ def gather_graph(engine: ShardReads) -> tuple[Graph, RowArray]:
     return graph, rows
 
 
-def _positions_of(codes: RowArray, rows: RowArray) -> RowArray:
+def positions_of(codes: RowArray, rows: RowArray) -> RowArray:
     """Return the position of each code in `rows`."""
     order = np.argsort(rows)
     return order[np.searchsorted(rows[order], codes)]

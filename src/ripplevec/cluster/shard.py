@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ripplevec.batch import IdColumn
 from ripplevec.cluster.edge_expiry import AgingStep, expire_edges
 from ripplevec.cluster.ingestion import NO_ROWS, BatchSlice, EndpointBlock, GraphUpdate, VertexRemoval
+from ripplevec.cluster.shard_attributes import ShardAttributes
 from ripplevec.cluster.shard_correction import ShardCorrection
-from ripplevec.cluster.shard_graph import ShardGraph
 from ripplevec.cluster.shard_operator import ShardedAdjacency
 from ripplevec.cluster.shard_reader import ShardReader
 from ripplevec.cluster.shard_step import ShardBackend
@@ -91,7 +91,7 @@ class TooSmallError(CorrectionError):
     """A graph is too small to be solved from scratch on shards and must be solved on the driver."""
 
 
-class Shard(ShardGraph):
+class Shard(ShardAttributes):
     """One of the shards that together hold a model. See `ShardGraph` for the parameters."""
 
     def __init__(self, index: int, shards: int, parameters: Parameters) -> None:
@@ -288,6 +288,7 @@ class Shard(ShardGraph):
         copied.graph, copied.rule, copied.snapshots = self.graph.copy(), self.rule.copy(), {}
         copied.correction = None
         copied.store, copied.aging = self.store.copy(copied.graph), deepcopy(self.aging)
+        copied.attributes = self.copy_attributes(copied.graph)
         self.snapshots[snapshot] = copied
 
     def query_read_snapshot(self, *columns: Any, snapshot: int, read_method: str, constants: dict[str, Any]) -> Any:

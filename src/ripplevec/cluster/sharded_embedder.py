@@ -8,7 +8,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ripplevec.cluster.engine import ClusterEngine
+from ripplevec.cluster.attributed_engine import create_cluster_engine
 from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.state_arrays import saved_shard_count
 from ripplevec.cluster.transport import LocalTransport, Transport
@@ -147,15 +147,11 @@ class ShardedEmbedder(Embedder):
         return Parameters(**parameters)
 
     def _create_engine(self, parameters: Parameters) -> Engine:
-        return cast(
-            Engine, ClusterEngine(self._create_transport(parameters), parameters, recovery_hint=self._recovery_hint)
-        )
+        transport = self._create_transport(parameters)
+        return cast(Engine, create_cluster_engine(transport, parameters, recovery_hint=self._recovery_hint))
 
     def _create_transport(self, parameters: Parameters) -> Transport:
         """Create empty shards."""
-        if parameters.resolved_attribute_dim:
-            expected = "0 on shards, which do not support attributes"
-            raise InvalidValueError.of("attribute_dim", expected, parameters.attribute_dim)
         if self._actors is not None:
             from ripplevec.cluster.ray_transport import RayTransport
 
@@ -180,8 +176,8 @@ class SessionShardedEmbedder(SessionModel, ShardedEmbedder):
 
     def _create_engine(self, parameters: Parameters) -> Engine:
         self._transport = self._create_transport(parameters)
-        hint = self._recovery_hint
-        return cast(Engine, ClusterEngine(self._transport, parameters, recovery_hint=hint, on_loss=self._report_loss))
+        options = {"recovery_hint": self._recovery_hint, "on_loss": self._report_loss}
+        return cast(Engine, create_cluster_engine(self._transport, parameters, **options))
 
     def _report_loss(self) -> None:
         if self.on_loss is not None:

@@ -109,4 +109,5 @@ def _driver_arrays(engine: ClusterEngine) -> Arrays:
         **{f"rule_{name}": array for name, array in engine.rule.state().items()},
         **{f"memory_{name}": array for name, array in aging.items()},
         **{f"pending_{name}": array for name, array in pending.items()},
+        **engine.attribute_arrays(),
     }

@@ -1,0 +1,173 @@
+"""Engine of a model with attributes on several shards, with the methods of the single-machine `AttributedEngine`.
+
+Results equal those of one machine in the same sense as those of `ClusterEngine`. After vertices were removed, parts are
+computed again in another order, so a refit of the projection takes effect on some vertices earlier or later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.attributes.input import detach_attributes
+from ripplevec.attributes.state_check import check_attributes
+from ripplevec.attributes.store import AttributeStore
+from ripplevec.batch import Batch, Id, Op, take_ids
+from ripplevec.changes import BatchOutcome, Changes
+from ripplevec.cluster.driver_reads import ShardReads, scatter_lists
+from ripplevec.cluster.engine import ClusterEngine
+from ripplevec.cluster.gather import GatheredState
+from ripplevec.cluster.read_snapshot import ReadSnapshot
+from ripplevec.cluster.remote_attributes import RemoteAttributes
+from ripplevec.cluster.state_arrays import split_state
+from ripplevec.cluster.transport import Transport
+from ripplevec.engine.attributed_engine import AttributeUpdates
+from ripplevec.engine.attributed_reads import PREFIX, AttributedReads, LocalAttributedReads
+from ripplevec.engine.digest import HashedArray, compute_digest
+from ripplevec.engine.reads import EngineReads
+from ripplevec.graph.adjacency import RowArray
+from ripplevec.graph.graph import strip_prefix
+from ripplevec.parameters import Parameters
+from ripplevec.util.parallel import block_ranges
+from ripplevec.views.base import Progress
+
+ROWS_PER_READ = 4_096
+"""Rows whose attributes are read at once for the digest."""
+
+
+class AttributedShardReads(AttributedReads, ShardReads):
+    """Read methods of a model with attributes on shards."""
+
+    attributes: RemoteAttributes
+
+    def _find_nearest_joined(
+        self, query: NDArray[np.float64], count: int, exclude: int
+    ) -> tuple[RowArray, NDArray[np.float32]]:
+        results = self.query("search_joined", self.exclude_on_shards(exclude), query=query, count=count)
+        return self.merge_nearest(results, count)
+
+    def _find_nearest_parts(
+        self, part: NDArray[np.float32], count: int, exclude: int
+    ) -> tuple[RowArray, NDArray[np.float32]]:
+        results = self.query("search_parts", self.exclude_on_shards(exclude), part=part, count=count)
+        return self.merge_nearest(results, count)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the sums over all shards, and the bytes of the projection."""
+        sizes = super().sizes()
+        return sizes | {"bytes": sizes["bytes"] + self.attributes.projection.nbytes}
+
+    def gather(self) -> GatheredState:
+        """Gather the whole model on the driver; raise an error if it is too large."""
+        return GatheredAttributes(self)
+
+    def digest(self) -> str:
+        """Return a hash of graph, vectors, attributes, coordinates and counters."""
+        progress = None if self.correction is None else self.correction.progress()
+        arrays = self.rule.state() | self.aging_arrays() | self._attribute_digest_arrays()
+        return compute_digest(self, arrays, self.counters(), progress)
+
+    def _attribute_digest_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
+        """Return the arrays of `select_attribute_arrays`; kept attributes are all read."""
+        rows = self.rows_by_arrival()
+        kept = [self._read_kept(rows[first:last]) for first, last in block_ranges(rows.size, ROWS_PER_READ)]
+        counts = np.concatenate([np.zeros(1, np.int64), *(counts for counts, _, _ in kept)])
+        arrays = {
+            **self.attributes.projection_state(),
+            "parts": self._read_parts(rows),
+            "status": self.read_rows(rows, "attribute_status"),
+            "kept_begin": np.cumsum(counts),
+            "kept_columns": np.concatenate([np.empty(0, np.int64), *(columns for _, columns, _ in kept)]),
+            "kept_values": np.concatenate([np.empty(0, np.float32), *(values for _, _, values in kept)]),
+        }
+        return {f"{PREFIX}{name}": array for name, array in arrays.items()}
+
+    def _read_kept(self, rows: RowArray) -> tuple[NDArray[Any], ...]:
+        """Return the kept attributes of rows: the number of each row, and all attributes and values."""
+        parts, positions = self.query_rows("read_kept", rows)
+        lists = [(np.diff(part["begin"]), part["columns"], part["values"]) for part in parts]
+        return scatter_lists(lists, positions)
+
+
+class GatheredAttributes(LocalAttributedReads, GatheredState):
+    """The gathered state of a model with attributes."""
+
+    def __init__(self, engine: AttributedShardReads) -> None:
+        super().__init__(engine)
+        self.attribute_dim, self.attribute_weight = engine.attribute_dim, engine.attribute_weight
+        remote, rows = engine.attributes, engine.rows_by_arrival()
+        self.attributes = AttributeStore(self.graph, remote.columns, remote.projection.seed, keep=remote.keep)
+        self.attributes.restore_projection(remote.projection_state())
+        self.attributes.parts[: rows.size] = engine.read_rows(rows, "attribute_parts")
+        self.attributes.status[: rows.size] = engine.read_rows(rows, "attribute_status")
+
+
+class AttributedReadSnapshot(AttributedShardReads, ReadSnapshot):
+    """The state that an engine with attributes had when this snapshot was created."""
+
+    def __init__(self, engine: AttributedClusterEngine) -> None:
+        super().__init__(engine)
+        self.attribute_dim, self.attribute_weight = engine.attribute_dim, engine.attribute_weight
+        self.attributes = engine.attributes.for_reads(self)
+
+
+class AttributedClusterEngine(AttributedShardReads, AttributeUpdates, ClusterEngine):
+    """The engine of a model with attributes on shards."""
+
+    def __init__(self, transport: Transport, parameters: Parameters, **options: Any) -> None:
+        super().__init__(transport, parameters.edge_parameters, **options)
+        self.attribute_weight, keep = float(parameters.attribute_weight), parameters.keep_attributes
+        self.attribute_dim = parameters.resolved_attribute_dim
+        self.attributes = RemoteAttributes(self, self.attribute_dim, parameters.seed, keep=keep)
+
+    def start(self, batch: Batch, progress: Progress | None = None) -> None:
+        """Apply a batch as the initial graph and embed it from scratch."""
+        super().start(batch, progress)
+        if batch.attributes is not None:
+            with self._updating():
+                self.attributes.set_start(self.rows_of(batch.attributes.ids), batch.attributes)
+
+    def _update(self, batch: Batch) -> tuple[RowArray, list[Id], int]:
+        if batch.op is not None and (removals := np.flatnonzero(batch.op == Op.REMOVE_VERTEX)).size:
+            rows = np.unique(self.find_rows(take_ids(batch.src, removals)))
+            self.attributes.clear(rows[rows >= 0])
+        return super()._update(detach_attributes(batch)[0])
+
+    def _anchor_in_batch(self) -> RowArray:
+        moved = super()._anchor_in_batch() if self.edges else np.empty(0, np.int64)
+        rows = self.rows_by_arrival()
+        before = self._read_parts(rows)
+        self.attributes.relearn()
+        threshold = self.parameters.change_threshold
+        return np.union1d(moved, rows[self._find_moved_parts(before, self._read_parts(rows), threshold)])
+
+    def build_changes(self, outcome: BatchOutcome) -> Changes:
+        """Return the changes of the last batch or anchor, with both parts of the vectors."""
+        return EngineReads.build_changes(self, outcome)
+
+    def fork_for_update(self) -> tuple[ReadSnapshot, ClusterEngine]:
+        """Return a snapshot for readers during a long update, and the engine to update."""
+        return AttributedReadSnapshot(self), self
+
+    def attribute_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of attributes that are on the driver."""
+        return {f"{PREFIX}{name}": array for name, array in self.attributes.projection_state().items()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Replace the state by one that `state` returned for the same number of shards."""
+        driver, columns = strip_prefix(PREFIX, state), self.attribute_dim
+        for shard in split_state(state, self.transport.size):
+            saved = driver | strip_prefix(PREFIX, shard)
+            check_attributes(saved, len(shard["placed"]), columns, refresh_end=int(state["next_arrival"]))
+        super().restore(state)
+        self.attributes = RemoteAttributes(self, columns, self.attributes.projection.seed, keep=self.attributes.keep)
+        self.attributes.restore_projection(driver)
+
+
+def create_cluster_engine(transport: Transport, parameters: Parameters, **options: Any) -> ClusterEngine:
+    """Return the empty engine of a model on shards, with attributes if the parameters have dimensions for them."""
+    create = AttributedClusterEngine if parameters.resolved_attribute_dim else ClusterEngine
+    return create(transport, parameters, **options)
