@@ -49,6 +49,32 @@ def test_text_ids_of_benchmark_files_are_numbered_by_first_mention(tmp_path: Pat
     assert (stream.src.tolist(), stream.dst.tolist(), stream.time.tolist()) == ([0, 2, 1], [1, 0, 3], [1, 2, 3])
 
 
+def test_numeric_looking_ids_of_benchmark_files_stay_text(tmp_path: Path) -> None:
+    (tmp_path / "tgbl-review_edgelist_v2.csv").write_text("ts,src,dst,w\n1,07,7,4.0\n2,7,8,5.0\n")
+    stream = load_stream("tgbl-review", tmp_path)
+    assert (stream.src.tolist(), stream.dst.tolist()) == ([0, 1], [1, 2])
+
+
+def test_days_of_benchmark_files_become_seconds(tmp_path: Path) -> None:
+    lines = "2019-01-01,EDDF,KJFK,DLH400,A343\n2019-01-02,KJFK,EDDF,,\n"
+    (tmp_path / "tgbl-flight_edgelist_v2.csv").write_text(f"day,src,dst,callsign,typecode\n{lines}")
+    assert load_stream("tgbl-flight", tmp_path).time.tolist() == [1546300800, 1546387200]
+
+
+def test_comment_file_with_more_columns_is_read(tmp_path: Path) -> None:
+    (tmp_path / "tgbl-comment_edgelist.csv").write_text("ts,src,dst,num_words,score\n5,ann,bob,12,1\n6,bob,ann,3,-2\n")
+    stream = load_stream("tgbl-comment", tmp_path)
+    assert (stream.src.tolist(), stream.dst.tolist(), stream.time.tolist()) == ([0, 1], [1, 0], [5, 6])
+
+
+def test_negatives_written_by_numpy_scalars_are_read(tmp_path: Path) -> None:
+    """py-tgb writes keys of NumPy scalars and targets as floats."""
+    write_wiki(tmp_path)
+    negatives = {(np.int64(i % 2), np.int64(2 + (i // 2) % 2), np.int64(i)): np.array([9.0]) for i in range(20)}
+    (tmp_path / "tgbl-wiki_test_ns_v2.pkl").write_bytes(pickle.dumps(negatives))
+    assert make_negatives(load_stream("tgbl-wiki", tmp_path), "test", 1)[0].tolist() == [9]
+
+
 def test_pickle_with_anything_else_than_arrays_is_refused(tmp_path: Path) -> None:
     write_wiki(tmp_path)
     (tmp_path / "tgbl-wiki_test_ns_v2.pkl").write_bytes(pickle.dumps({"path": tmp_path}))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as csv
 from numpy.typing import NDArray
 
@@ -92,16 +93,14 @@ def load_stream(name: str, folder: str | os.PathLike[str] | None = None) -> Time
 
 
 def _read_benchmark_files(name: str, path: Path, version: str) -> TimedStream:
-    # The header of tgbl-wiki has fewer columns than the rows.
-    table = csv.read_csv(path, csv.ReadOptions(skip_rows=1, autogenerate_column_names=True))
-    first, second, third = (table.column(i).combine_chunks() for i in range(3))
-    if name in BIPARTITE_TGB_STREAMS:
-        src, dst, time = first.to_numpy(), second.to_numpy() + first.to_numpy().max() + 1, third.to_numpy()
-    else:  # time first; vertices are text, numbered in the order of their first mention
-        time = first.to_numpy()
-        ends = np.column_stack([second.to_pylist(), third.to_pylist()]).ravel()
-        _, position, code = np.unique(ends, return_index=True, return_inverse=True)
-        src, dst = np.argsort(np.argsort(position))[code].reshape(-1, 2).T
+    if name in BIPARTITE_TGB_STREAMS:  # the header has fewer columns than the rows
+        table = csv.read_csv(path, csv.ReadOptions(skip_rows=1, autogenerate_column_names=True))
+        src, dst, time = (table.column(i).to_numpy() for i in range(3))
+        dst = dst + src.max() + 1
+    else:
+        time, sources, targets = (column.combine_chunks() for column in read_text_ids(path).columns[:3])
+        src, dst = number_by_first_mention(sources, targets)[0].T
+        time = to_seconds(time)
     stream = _sort_by_time(name, src, dst, time)
     negatives = {}
     for part in ("val", "test"):
@@ -110,6 +109,29 @@ def _read_benchmark_files(name: str, path: Path, version: str) -> TimedStream:
             with file.open("rb") as opened:
                 negatives[part] = _NegativesReader(opened).load()
     return TimedStream(name, stream.src, stream.dst, stream.time, negatives)
+
+
+def read_text_ids(path: Path) -> pa.Table:
+    """Read a file of the benchmark whose first columns are time, source and target; ids are text, as in py-tgb."""
+    options = csv.ReadOptions(skip_rows=1, autogenerate_column_names=True)
+    return csv.read_csv(
+        path, options, convert_options=csv.ConvertOptions(column_types={"f1": pa.string(), "f2": pa.string()})
+    )
+
+
+def number_by_first_mention(*columns: pa.Array) -> tuple[Ids, dict[str, int]]:
+    """Number text ids in the order in which the rows mention them first; return the numbers, and those of all ids."""
+    mentions = np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns]).ravel()
+    encoded = pa.array(mentions, pa.string()).dictionary_encode()
+    numbers = encoded.indices.to_numpy().astype(np.int64).reshape(-1, len(columns))
+    return numbers, {name: number for number, name in enumerate(encoded.dictionary.to_pylist())}
+
+
+def to_seconds(time: pa.Array) -> NDArray[np.int64]:
+    """Return times in seconds; days, as in older versions of tgbl-flight, begin at midnight UTC."""
+    if pa.types.is_date(time.type) or pa.types.is_timestamp(time.type):
+        time = time.cast(pa.timestamp("s"))
+    return time.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _sort_by_time(name: str, src: NDArray[Any], dst: NDArray[Any], time: NDArray[Any]) -> TimedStream:
