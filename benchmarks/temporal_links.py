@@ -3,16 +3,23 @@
     python benchmarks/temporal_links.py --json results/temporal_links.json
 
 Every method is measured twice: its state is updated after every batch of 200 events, or after every event (vectors
-still after every batch). Weights are learned in the training part only. `--part val` measures the validation part, on
-which all choices were made. Processor time is that of one thread and includes everything: the model, the scorer, and in
-the evaluated part the scores of all candidates.
+still after every batch). Results are means over seeds, of the method and of the negatives. Weights are learned in the
+training part only. `--part val` measures the validation part, on which all choices were made. Processor time is that of
+one thread and includes everything: the model, the scorer, and in the evaluated part the scores of all candidates.
+
+    python benchmarks/temporal_links.py --methods TGN --seeds 1 --json results/temporal_links.json
+
+adds TGN, trained for up to 50 epochs or `--tgn-seconds`. It needs the extra `torch`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import pickle
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,35 +35,65 @@ from ripplevec.lab.temporal.streamwalk import StreamWalkPredictor
 NEGATIVES = {"tgbl-wiki": 999}
 """Negatives per event; in tgbl-wiki these are all other pages. 100 in other streams."""
 
-METHODS: dict[str, Callable[[int], LinkPredictor]] = {
-    "LinkScorer": lambda seed: ScorerPredictor(dim=64, threads=1, seed=seed),
-    "LinkScorer, 128 dimensions": lambda seed: ScorerPredictor(threads=1, seed=seed),
-    "cosine": lambda seed: CosinePredictor(threads=1, seed=seed),
-    "EdgeBank, unlimited": lambda seed: EdgeBank(),
-    "EdgeBank, window": lambda seed: EdgeBank(window=True),
-    "popularity": lambda seed: Popularity(),
-    "recent popularity": lambda seed: Popularity(half_life=1000),
-    "recency": lambda seed: Recency(),
-    "StreamWalk": lambda seed: StreamWalkPredictor(seed=seed),
+FIRST_SEED = 42
+"""Seed of the first set of negatives, that of the benchmark."""
+
+METHODS: dict[str, Callable[[TimedStream, int], LinkPredictor]] = {
+    "LinkScorer": lambda stream, seed: ScorerPredictor(dim=64, threads=1, seed=seed),
+    "LinkScorer, 128 dimensions": lambda stream, seed: ScorerPredictor(threads=1, seed=seed),
+    "cosine": lambda stream, seed: CosinePredictor(threads=1, seed=seed),
+    "EdgeBank, unlimited": lambda stream, seed: EdgeBank(),
+    "EdgeBank, window": lambda stream, seed: EdgeBank(window=True),
+    "popularity": lambda stream, seed: Popularity(),
+    "recent popularity": lambda stream, seed: Popularity(half_life=1000),
+    "recency": lambda stream, seed: Recency(),
+    "StreamWalk": lambda stream, seed: StreamWalkPredictor(seed=seed),
 }
 SEEDED = ("LinkScorer", "LinkScorer, 128 dimensions", "cosine", "StreamWalk")
-BATCHED_ONLY = ("cosine", "StreamWalk")
-"""Methods whose whole state is vectors, which are updated batch by batch."""
+TGN = "TGN"
+"""Name of the TGN of PyTorch Geometric, which needs the extra `torch` and minutes per epoch."""
+
+BATCHED_ONLY = ("cosine", "StreamWalk", TGN)
+"""Methods that are updated batch by batch only."""
 
 SERIES_POINTS, FIRST_EVENTS = 20, 20
+GOOD = 0.9
+"""Share of the overall MRR from which predictions for a new source count as good."""
 
 
-def measure_method(name: str, stream: TimedStream, part: str, negatives: list[Ids], seeds: int) -> dict[str, Any]:
-    """Measure one method on one stream, updated by batch and by event."""
+def create_method(name: str, stream: TimedStream, seed: int, tgn_seconds: float) -> LinkPredictor:
+    """Return a predictor of this name; training of TGN ends after a number of seconds."""
+    if name != TGN:
+        return METHODS[name](stream, seed)
+    from ripplevec.lab.temporal.tgn import TgnPredictor  # imports torch
+
+    return TgnPredictor(int(max(stream.src.max(), stream.dst.max())) + 1, seconds=tgn_seconds, seed=seed)
+
+
+def measure_method(name: str, stream: TimedStream, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure one method on one stream, updated by batch and by event; each seed has its own negatives."""
+    count = NEGATIVES.get(stream.name, 100)
+    is_random = name in (*SEEDED, TGN) or count < len(stream.targets) - 1
     results = {}
     for update in ("batch",) if name in BATCHED_ONLY else ("batch", "event"):
-        runs = [
-            run_method(METHODS[name](seed), stream, part, negatives, update == "event")
-            for seed in range(seeds if name in SEEDED else 1)
-        ]
+        runs = []
+        for seed in range(options.seeds if is_random else 1):
+            negatives = get_negatives(stream, options.part, count, FIRST_SEED + seed)
+            predictor = create_method(name, stream, seed, options.tgn_seconds)
+            runs.append(run_method(predictor, stream, options.part, negatives, update == "event"))
         results[update] = summarize(runs)
-        print(f"{stream.name}, {name}, by {update}: MRR {results[update]['mrr']:.4f}", flush=True)
+        print(
+            f"{stream.name}, {name}, by {update}: MRR {results[update]['mrr']:.4f}, "
+            f"{results[update]['us_per_event']:.0f} µs per event",
+            flush=True,
+        )
     return results
+
+
+@cache
+def get_negatives(stream: TimedStream, part: str, count: int, seed: int) -> list[Ids]:
+    """Return the negatives of a stream, made once per seed."""
+    return make_negatives(stream, part, count, seed)
 
 
 def run_method(
@@ -70,9 +107,20 @@ def run_method(
         "hits_at_10": evaluation.hits_at_10,
         "us_per_event": evaluation.update_seconds / evaluation.updated * 1e6,
         "us_per_scored_event": evaluation.scored_seconds / len(ranks) * 1e6,
+        "state_mb": measure_state(predictor) / 1e6,
         "series": [float(chunk.mean()) for chunk in np.array_split(ranks, SERIES_POINTS)],
         "by_experience": mrr_by_experience(stream, part, evaluation),
+        "epochs": getattr(predictor, "epochs_done", None),
     }
+
+
+def measure_state(predictor: LinkPredictor) -> int:
+    """Return the bytes of the saved state of a method at the end of the stream."""
+    if isinstance(predictor, ScorerPredictor):
+        with tempfile.TemporaryDirectory() as parent:
+            predictor.scorer.save(f"{parent}/scorer")
+            return sum(file.stat().st_size for file in Path(parent).rglob("*") if file.is_file())
+    return len(pickle.dumps(predictor))
 
 
 def mrr_by_experience(stream: TimedStream, part: str, evaluation: Evaluation) -> list[float | None]:
@@ -88,18 +136,23 @@ def mrr_by_experience(stream: TimedStream, part: str, evaluation: Evaluation) ->
 
 
 def summarize(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the means over the seeds, and the largest deviation of a mean reciprocal rank from its mean."""
-    mean = float(np.mean([run["mrr"] for run in runs]))
+    """Return the means over the seeds, the standard deviation of the MRR, and when predictions become good."""
     summary: dict[str, Any] = {
         name: float(np.mean([run[name] for run in runs]))
-        for name in ("mrr", "hits_at_10", "us_per_event", "us_per_scored_event")
+        for name in ("mrr", "hits_at_10", "us_per_event", "us_per_scored_event", "state_mb")
     }
-    deviation = max(abs(run["mrr"] - mean) for run in runs)
+    by_experience = [
+        None if None in ranks else float(np.mean(ranks))
+        for ranks in zip(*(run["by_experience"] for run in runs), strict=True)
+    ]
+    good = [number for number, mrr in enumerate(by_experience) if mrr is not None and mrr >= GOOD * summary["mrr"]]
     return summary | {
         "seeds": len(runs),
-        "mrr_deviation": deviation,
-        "series": runs[0]["series"],
-        "by_experience": runs[0]["by_experience"],
+        "mrr_deviation": float(np.std([run["mrr"] for run in runs])),
+        "series": np.mean([run["series"] for run in runs], axis=0).tolist(),
+        "by_experience": by_experience,
+        "events_until_good": good[0] if good else None,
+        "epochs": runs[0]["epochs"],
     }
 
 
@@ -110,8 +163,8 @@ def warm_up(names: list[str]) -> None:
     stream = TimedStream("warm-up", src, dst, np.arange(3000))
     negatives = make_negatives(stream, "test", 20)
     for name in names:
-        for one_by_one in (False, True):
-            evaluate(METHODS[name](0), stream, "test", negatives, one_by_one=one_by_one)
+        for one_by_one in (False,) if name in BATCHED_ONLY else (False, True):
+            evaluate(create_method(name, stream, 0, 0.0), stream, "test", negatives, one_by_one=one_by_one)
 
 
 def update_record(path: Path | None, part: str, stream: TimedStream, name: str, result: dict[str, Any]) -> None:
@@ -129,16 +182,16 @@ def main() -> None:
     """Parse the options, measure, and write the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", nargs="+", default=["tgbl-wiki", "collegemsg"])
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=[*METHODS, TGN], default=list(METHODS))
+    parser.add_argument("--tgn-seconds", type=float, default=600, help="processor time of training TGN per stream")
     parser.add_argument("--part", choices=["val", "test"], default="test")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--json", type=Path, help="record; results of other streams, parts and methods in it are kept")
     options = parser.parse_args()
     warm_up(options.methods)
     for stream in map(load_stream, options.streams):
-        negatives = make_negatives(stream, options.part, NEGATIVES.get(stream.name, 100))
         for name in options.methods:
-            result = measure_method(name, stream, options.part, negatives, options.seeds)
+            result = measure_method(name, stream, options)
             update_record(options.json, options.part, stream, name, result)
 
 

@@ -100,17 +100,16 @@ def load_node_stream(name: str, folder: str | os.PathLike[str] | None = None) ->
             )
     time, source, target, weight = (column.combine_chunks() for column in read_text_ids(events).columns[:4])
     if name == "tgbn-trade":
-        (src, dst), vertices = (numbered := number_by_first_mention(source, target))[0].T, numbered[1]
-        classes, names = len(vertices), vertices
+        numbers, vertices = number_by_first_mention(source, target)
+        src, dst, names, classes = numbers[:, 0], numbers[:, 1], vertices, len(vertices)
     else:
-        (src,), users = (numbered := number_by_first_mention(source))[0].T, numbered[1]
-        (dst,), names = (numbered := number_by_first_mention(target))[0].T, numbered[1]
-        src, classes = src + GENRE_CLASSES, GENRE_CLASSES
-        vertices = {user: number + GENRE_CLASSES for user, number in users.items()}
+        (users, vertices), (genres, names) = number_by_first_mention(source), number_by_first_mention(target)
+        src, dst, classes = users[:, 0] + GENRE_CLASSES, genres[:, 0], GENRE_CLASSES
+        vertices = {user: number + GENRE_CLASSES for user, number in vertices.items()}
     seconds, weights = to_seconds(time), weight.to_numpy(zero_copy_only=False).astype(np.float64)
     order = np.argsort(seconds, kind="stable")
-    columns = (column[order] for column in (src, dst, seconds, weights))
-    return NodePropertyStream(name, *columns, classes, _read_labels(labels, vertices, names))
+    found = _read_labels(labels, vertices, names)
+    return NodePropertyStream(name, src[order], dst[order], seconds[order], weights[order], classes, found)
 
 
 def _read_labels(path: Path, vertices: dict[str, int], names: dict[str, int]) -> NodeLabels:
