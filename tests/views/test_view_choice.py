@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 from ripplevec import Embedder, SpectralView, load
 from ripplevec.errors import FormatError
 from ripplevec.lab.datasets.synthetic import planted_partition, purchases
-from ripplevec.views import view_choice
+from ripplevec.lab.evaluation.label_metrics import Classifier
+from ripplevec.rules import ripple
+from ripplevec.views import background_choice, view_choice
 from ripplevec.views.graph_sample import SampledGraph
 from ripplevec.views.recipes import RECIPES
 from ripplevec.views.view_choice import (
@@ -199,7 +202,6 @@ def grow(model: Embedder, graph: SampledGraph, batch: int) -> None:
 
 @pytest.mark.parametrize("pace", ["gradual", "immediate"])
 def test_model_that_began_small_changes_its_views_once(pace: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(view_choice, "MIN_GAIN", 0.03)
     graph = popular_vertices()
     order = np.random.default_rng(0).permutation(len(graph.pairs))
     pairs = graph.pairs[order]
@@ -212,6 +214,33 @@ def test_model_that_began_small_changes_its_views_once(pace: Any, monkeypatch: p
     changes = [after for before, after in zip(["sparse", *names], names, strict=False) if after != before]
     assert 1 <= len(changes) <= 2
     assert len(RECIPES[changes[-1]]) == 2
+
+
+def score_later(old: Any, new: Any, labels: Any, half: Any) -> list[float]:
+    """Train a classifier on old vectors of one half; return its scores for old and new vectors of the other half."""
+    train, test = half == 0, half == 1
+    classifier = Classifier.train(old[train], labels[train])
+    return [classifier.score(rows[test], labels[test]).micro for rows in (old, new)]
+
+
+@pytest.mark.parametrize(("before", "after"), permutations(RECIPES, 2))
+def test_change_between_any_two_recipes_keeps_a_classifier_valid(
+    before: str, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ripple, "choose_views", lambda graph, *rest: ViewChoice(before, (), len(graph.pairs)))
+    changed = ViewChoice(after, (), 10**9)
+    monkeypatch.setattr(background_choice, "reconsider_views", lambda *arguments: changed)
+    data = planted_partition(communities=10, size=60, inside=6, elsewhere=2, seed=0)
+    pairs = np.random.default_rng(0).permutation(data.edges)
+    model = Embedder(dim=16).fit(pairs[:800])
+    batches = iter(np.split(pairs[800:], range(40, len(pairs) - 800, 40)))
+    while model.diagnostics()["views"] == before:
+        ids = np.array(model.ids)
+        old = model.vectors(ids)
+        model.partial_fit(next(batches))
+    scores = np.array([score_later(old, model.vectors(ids), data.labels[ids], half) for half in (ids % 2, 1 - ids % 2)])
+    assert scores[:, 0].mean() > 0.85
+    assert scores[:, 1].mean() > scores[:, 0].mean() - 0.02
 
 
 def test_choice_in_progress_is_saved_and_continued(tmp_path: Path) -> None:

@@ -331,8 +331,8 @@ class RippleRule:
     ) -> tuple[ViewChoice, Coordinates, list[Basis]]:
         """Compute an anchor; return the choice of views, new coordinates without the bases, and the bases.
 
-        The views change only if others are much better; see `view_choice.py`. A result that is not finite, or that has
-        lost much of the spectrum, is replaced by a solution from scratch. If that is not usable either, raises
+        The views change only if others are clearly better; see `view_choice.py`. A result that is not finite, or that
+        has lost much of the spectrum, is replaced by a solution from scratch. If that is not usable either, raises
         `CorrectionError`; the caller keeps the current vectors.
         """
         old, seed, choice = self.coordinates, self.seed + sequence, self._reconsider_now(reader)

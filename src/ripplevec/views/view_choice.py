@@ -32,7 +32,7 @@ RANKED_AMONG = 20  # random vertices per hidden edge
 REDRAWS = 10  # times that a random vertex is drawn again if it is a neighbor; after that it does not count
 TOLERANCE = 0.01  # of the eigenvalue sums: more accurate vectors rank the hidden edges alike
 TIE_ERRORS = 2.0  # standard errors of the difference up to which two scores count as equal
-MIN_GAIN = 0.05  # of the score: by so much must other views be better to replace those of a model in use
+MIN_GAIN = 0.01  # of the score: by so much must other views be better to replace those of a model in use
 
 
 class ViewChoice(NamedTuple):
@@ -98,7 +98,7 @@ def choose_views(graph: SampledGraph, recipes: Recipes, dim: int, seed: int, thr
 def reconsider_views(
     graph: SampledGraph, recipes: Recipes, current: str, dim: int, seed: int, threads: int
 ) -> ViewChoice:
-    """Choose views for a model in use, whose vectors a change would move: other ones only if they are much better."""
+    """Choose views for a model in use. A change would move its vectors, so other views have to be clearly better."""
     ranks = rank_hidden_edges(graph, recipes, dim, seed, threads)
     if ranks is None:
         return ViewChoice(current, (), len(graph.pairs))

@@ -44,21 +44,7 @@ class Classifier:
         """Train on labeled vectors."""
         if len(np.unique(labels)) < 2:
             raise InvalidValueError.of("labels", "at least two classes", np.unique(labels).tolist())
-        return cls(cls._create().fit(ROW_LENGTH * normalize_rows(vectors), labels))
-
-    @classmethod
-    def train_multilabel(cls, vectors: NDArray[Any], labels: NDArray[np.bool_]) -> Classifier:
-        """Train one classifier per label; each label must occur."""
-        return cls(cls._create().fit(ROW_LENGTH * normalize_rows(vectors), labels.astype(np.int8)))
-
-    @staticmethod
-    def _create() -> Any:
-        try:
-            from sklearn.linear_model import LogisticRegression
-            from sklearn.multiclass import OneVsRestClassifier
-        except ImportError as error:
-            raise MissingExtraError("classification", "eval") from error
-        return OneVsRestClassifier(LogisticRegression(C=1.0, max_iter=1000))
+        return cls(_create_regression().fit(ROW_LENGTH * normalize_rows(vectors), labels))
 
     def predict(self, vectors: NDArray[Any]) -> NDArray[Any]:
         """Return the predicted label of each vector."""
@@ -68,6 +54,37 @@ class Classifier:
     def score(self, vectors: NDArray[Any], labels: NDArray[Any]) -> Scores:
         """Return the F1 scores of the predictions for these vectors."""
         return Scores.from_predictions(labels, self.predict(vectors))
+
+
+@dataclass(frozen=True, slots=True)
+class MultiLabelClassifier:
+    """A logistic regression per label. It predicts as many labels of a vertex as the vertex has."""
+
+    model: Any
+    known: NDArray[np.bool_]  # which labels occurred in training
+
+    @classmethod
+    def train(cls, vectors: NDArray[Any], labels: NDArray[np.bool_]) -> MultiLabelClassifier:
+        """Train on vectors with any number of labels each."""
+        known = np.asarray(labels.any(axis=0))
+        rows = ROW_LENGTH * normalize_rows(vectors)
+        return cls(_create_regression().fit(rows, labels[:, known].astype(np.int8)), known)
+
+    def score(self, vectors: NDArray[Any], labels: NDArray[np.bool_]) -> Scores:
+        """Return the F1 scores of the predictions for these vectors."""
+        probabilities = np.full(labels.shape, -1.0)
+        probabilities[:, self.known] = self.model.predict_proba(ROW_LENGTH * normalize_rows(vectors))
+        place = np.argsort(np.argsort(-probabilities, axis=1, kind="stable"), axis=1)
+        return Scores.from_predictions(labels, place < labels.sum(axis=1, keepdims=True))
+
+
+def _create_regression() -> Any:
+    try:
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.multiclass import OneVsRestClassifier
+    except ImportError as error:
+        raise MissingExtraError("classification", "eval") from error
+    return OneVsRestClassifier(LogisticRegression(C=1.0, max_iter=1000))
 
 
 def classify(vectors: NDArray[Any], labels: NDArray[Any], train: NDArray[np.int64], test: NDArray[np.int64]) -> Scores:
@@ -117,12 +134,7 @@ def classify_multilabel(
     Scores
         Micro- and macro-F1 on the test rows.
     """
-    known = labels[train].any(axis=0)
-    probabilities = np.full((len(test), labels.shape[1]), -1.0)
-    trained = Classifier.train_multilabel(vectors[train], labels[train][:, known])
-    probabilities[:, known] = trained.model.predict_proba(ROW_LENGTH * normalize_rows(vectors[test]))
-    place = np.argsort(np.argsort(-probabilities, axis=1, kind="stable"), axis=1)
-    return Scores.from_predictions(labels[test], place < labels[test].sum(axis=1, keepdims=True))
+    return MultiLabelClassifier.train(vectors[train], labels[train]).score(vectors[test], labels[test])
 
 
 @dataclass(frozen=True, slots=True)
