@@ -27,6 +27,7 @@ from blocks import (
     readme,
     temporal_links,
     testing,
+    views,
 )
 from blocks.records import ROOT
 
@@ -113,6 +114,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "temporal_collegemsg": partial(temporal_links.results, "collegemsg"),
     "temporal_experience": partial(temporal_links.experience, "tgbl-wiki"),
     "temporal_setting": temporal_links.setting,
+    "views_chosen": views.choice,
+    "views_changed": views.change,
+    "arrival_gap": views.arrival_gap,
     "cluster": cluster.cluster,
     "cluster_model": cluster.cluster_model,
 }
