@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
+from ripplevec.batch import Batch
 from ripplevec.edge_lists import COLUMN_NAMES, EdgeColumns, TableColumns, match_column_names, read_edge_list
 from ripplevec.errors import InvalidValueError
 
@@ -109,3 +110,35 @@ def test_match_column_names_finds_default_and_requested_names() -> None:
 def test_read_edge_list_of_another_form_raises(edges: Any) -> None:
     with pytest.raises(InvalidValueError, match="edges: expected"):
         read(edges)
+
+
+DAYS = ["2024-01-01", "2024-01-02"]
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        DAYS,
+        [pd.Timestamp(day) for day in DAYS],
+        pd.Series(pd.to_datetime(DAYS)),
+        pd.DatetimeIndex(DAYS),
+        np.array(DAYS, "M8[ns]"),
+        pa.array(pd.to_datetime(DAYS)),
+        pl.Series(DAYS).str.to_datetime(),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_times_are_accepted_with_lists_arrays_and_tables(time: Any) -> None:
+    table = pd.DataFrame({"src": [1, 2], "dst": [2, 3], "time": [7.0, 8.0]})
+    for edges in ([(1, 2), (2, 3)], np.array([[1, 2], [2, 3]]), table, pl.from_pandas(table)):
+        assert Batch.from_any(edges, time=time).time.tolist() == [1704067200, 1704153600]
+    assert Batch.from_any(table).time.tolist() == [7, 8]
+
+
+def test_times_of_another_length_or_with_a_graph_raise() -> None:
+    with pytest.raises(InvalidValueError, match="one per row"):
+        Batch.from_any([(1, 2)], time=DAYS)
+    with pytest.raises(InvalidValueError, match="one time per row"):
+        Batch.from_any(nx.path_graph(3), time=DAYS)
+    with pytest.raises(InvalidValueError, match="names of columns"):
+        Batch.from_any([(1, 2)], time="when")

@@ -305,7 +305,8 @@ class Batch:
         directed : bool, default False
             Whether a symmetric sparse matrix has an edge in each direction.
         src, dst, weight, time : label of a column, optional
-            Names of the columns of a table; "none" ignores the column. By default the recognized names.
+            Names of the columns of a table; "none" ignores the column. By default the recognized names. `time` may also
+            be a list, array or series with one time per edge, for a table, an array or a list of edges.
 
         Returns
         -------

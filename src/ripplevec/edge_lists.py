@@ -153,14 +153,23 @@ def read_edge_list(edges: Any, *, adding: bool, directed: bool, columns: TableCo
     """Return the columns of an edge list in any form but a `Batch`.
 
     Unless the edges are added, the weights of rows and the vertices of a graph are left out. If `directed`, a symmetric
-    matrix has an edge in each direction. `columns` names the columns of a table.
+    matrix has an edge in each direction. `columns` names the columns of a table; its time may be a column itself, with
+    one time per row.
     """
-    edges = collect_lazy_frame(edges)
+    edges, time = collect_lazy_frame(edges), None
+    if hasattr(columns.time, "__len__") and not isinstance(columns.time, str | bytes | tuple):
+        columns, time = columns._replace(time="none" if is_table(edges) else None), columns.time
     if is_table(edges):
-        return _read_table(edges, columns)
-    if columns != DEFAULT_COLUMNS:
+        found = _read_table(edges, columns)
+    elif columns != DEFAULT_COLUMNS:
         raise InvalidValueError.of("src, dst, weight, time", "names of columns with a table only", type(edges).__name__)
-    return _read_other(edges, adding, directed)
+    else:
+        found = _read_other(edges, adding, directed)
+    if time is not None and found.vertices is not None:
+        raise InvalidValueError.of(
+            "time", "one time per row with a table, an array or a list of edges only", type(edges).__name__
+        )
+    return found if time is None else found._replace(time=time)
 
 
 def collect_lazy_frame(data: Any) -> Any:

@@ -238,7 +238,8 @@ class Embedder(VectorReads):
             The edges of the initial graph, in any form that `Batch.from_any` accepts: pairs or triples, a NumPy array,
             a sparse matrix, a table, a graph of another library, or a `Batch`.
         src, dst, weight, time : label of a column, optional
-            Names of the columns of a table, if they are not called like that; see `Batch.from_any`.
+            Names of the columns of a table, if they are not called like that; see `Batch.from_any`. `time` may also be
+            a list, array or series with one time per edge.
         attributes : mapping, pair or table, optional
             Attributes of vertices, sparse or dense: `{id: {name: value}}`, `{id: numbers}`, a pair `(ids, values)` with
             an array or a SciPy sparse matrix, or a pandas, polars or PyArrow table with an id column. Vertices without
