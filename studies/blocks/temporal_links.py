@@ -22,7 +22,7 @@ def results(stream: str) -> str:
         cells = []
         for update in ("event", "batch"):
             found = updates.get(update)
-            cells += [MISSING] * 2 if found is None else [f"{found['mrr']:.3f}", f"{found['hits_at_10']:.3f}"]
+            cells += [MISSING] * 2 if found is None else [_format_mrr(found), f"{found['hits_at_10']:.3f}"]
         times = updates["batch"]
         rows[name] = [*cells, f"{times['us_per_event']:,.0f}", f"{times['us_per_scored_event']:,.0f}"]
     return markdown_table(columns, rows)
@@ -36,9 +36,11 @@ def experience(stream: str) -> str:
     ranks = entry["methods"]["LinkScorer"]["event"]["by_experience"]
     parts = [f"{ranks[count]:.2f} after {count:,}" for count in EXPERIENCE if ranks[count] is not None]
     first, *others = parts
-    return fill(
-        f"The MRR of `LinkScorer` by the number of earlier events of a source: {first}, {', '.join(others)}.", 120
-    )
+    text = f"The MRR of `LinkScorer` by the number of earlier events of a source: {first}, {', '.join(others)}."
+    good = entry["methods"]["LinkScorer"]["event"].get("events_until_good")
+    if good is not None:
+        text += f" It reaches 90 % of the overall MRR after {good:,} event{'' if good == 1 else 's'}."
+    return fill(text, 120)
 
 
 def setting() -> str:
@@ -59,6 +61,11 @@ def setting() -> str:
 def _read(stream: str) -> dict[str, Any] | None:
     record = read_record(RECORD)
     return None if record is None else record["test"].get(stream)
+
+
+def _format_mrr(found: dict[str, Any]) -> str:
+    """Return the mean over the seeds, with the standard deviation if there are several."""
+    return f"{found['mrr']:.3f}" + (f" ± {found['mrr_deviation']:.3f}" if found["seeds"] > 1 else "")
 
 
 def _best(updates: dict[str, Any]) -> float:
