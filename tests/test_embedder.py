@@ -472,11 +472,17 @@ def test_to_arrow_with_ids_of_all_types_writes_text(edges: Any, ids: list[str]) 
 # ---------------------------------------------------------------------- diagnostics
 
 
+def test_nearest_of_several_vertices_names_the_method_for_them(fitted: Embedder) -> None:
+    with pytest.raises(InvalidValueError, match="nearest_many"):
+        fitted.nearest([0, 1])  # type: ignore[arg-type]
+
+
 def test_repr_and_html_show_sizes(fitted: Embedder) -> None:
     assert repr(fitted) == "Embedder(dim=6, rule='ripple'): 120 vertices, 570 edges"
     html = fitted._repr_html_()
     for name, value in fitted.diagnostics().items():
         assert f"<th>{name}</th><td>{value}</td>" in html
+    assert repr(Embedder(dim=2).fit([(0, 1)])).endswith("2 vertices, 1 edge")
     assert repr(Embedder(dim=3, rule="paper")) == "Embedder(dim=3, rule='paper'): 0 vertices, 0 edges"
 
 

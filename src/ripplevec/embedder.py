@@ -811,7 +811,40 @@ class Embedder(VectorReads):
         """
         is_matrix = isinstance(vertices, np.ndarray) and vertices.ndim == 2
         queries: Any = vertices if is_matrix else ids_to_list(id_column(cast(IdsLike, vertices), "vertices"))
-        return self._search(queries, k, among)[1]
+        return self.nearest_many_with_sequence(queries, k, among=among)[1]
+
+    def nearest_many_with_sequence(
+        self, queries: Sequence[Id] | Sequence[VectorLike], k: int = 10, *, among: Any = None
+    ) -> tuple[int, list[list[tuple[Id, float]]]]:
+        """Return the result of `nearest_many` together with the sequence number of its state.
+
+        Parameters
+        ----------
+        queries : sequence of ids or of vectors
+            The vertices or vectors.
+        k, among
+            See `nearest`.
+
+        Returns
+        -------
+        sequence : int
+            Number of batches that had been applied.
+        result : list of lists of (id, cosine) pairs
+            See `nearest_many`.
+
+        Raises
+        ------
+        UnknownVertexError, InvalidValueError
+            See `nearest`.
+
+        Examples
+        --------
+        >>> from ripplevec import Embedder
+        >>> model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")])
+        >>> model.nearest_many_with_sequence(["a"], k=1)[0]
+        0
+        """
+        return self._search(queries, k, among)
 
     def nearest_with_sequence(
         self, vertex: Id | VectorLike, k: int = 10, *, among: IdsLike | Callable[[Id], bool] | None = None
@@ -1289,7 +1322,9 @@ class Embedder(VectorReads):
         engine = self._engine
         if isinstance(engine, UnusableEngine):
             return f"Embedder(dim={self.dim}, rule={self.rule!r}): unusable"
-        return f"Embedder(dim={self.dim}, rule={self.rule!r}): {len(engine):,} vertices, {engine.edges:,} edges"
+        edges = f"{engine.edges:,} edge{'' if engine.edges == 1 else 's'}"
+        vertices = f"{len(engine):,} {'vertex' if len(engine) == 1 else 'vertices'}"
+        return f"Embedder(dim={self.dim}, rule={self.rule!r}): {vertices}, {edges}"
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self.diagnostics().items())
@@ -1611,9 +1646,11 @@ class Embedder(VectorReads):
         try:
             vector = np.asarray(vertex, np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidValueError.of("vertex", f"an id or a vector of {self.dim} numbers", vertex) from error
+            expected = f"an id or a vector of {self.dim} numbers (for several of them: nearest_many)"
+            raise InvalidValueError.of("vertex", expected, vertex) from error
         if vector.shape != (self.dim,) or not np.isfinite(vector).all():
-            raise InvalidValueError.of("vertex", f"an id or a vector of {self.dim} finite numbers", vertex)
+            expected = f"an id or a vector of {self.dim} finite numbers (for several of them: nearest_many)"
+            raise InvalidValueError.of("vertex", expected, vertex)
         return vector
 
 

@@ -37,3 +37,8 @@ def test_check_prints_the_decision_about_the_header(tmp_path):
 def test_check_of_large_and_mixed_ids_works(tmp_path):
     report = check(tmp_path / "e.jsonl", f'[1, "a"]\n["a", {2**70}]\n[1, {2**70}]\n', "--json")
     assert (report["ids"], report["vertices"], report["bipartite"]) == ("integers and text", 3, False)
+
+
+def test_check_prints_times_with_all_digits(tmp_path):
+    shown = check(tmp_path / "e.csv", "src,dst,time\na,b,1700000000\nb,c,1700000299.5\n")
+    assert "times       from 1700000000 to 1700000299.5\n" in shown

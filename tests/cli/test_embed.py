@@ -195,6 +195,7 @@ def test_embed_to_standard_output_writes_csv(tmp_path, edges):
     done = invoke("embed", edges, "-o", "-", "--dim", 2)
     assert done.stdout.splitlines()[0] == '"id","v0","v1"'
     assert len(done.stdout.splitlines()) == 61
+    assert "→ standard output" in done.stderr
     assert invoke("embed", edges, "-o", "-", "--json").exit_code == ExitCode.USAGE
 
 

@@ -29,7 +29,7 @@ def run(*arguments: str, code: int = 0) -> tuple[str, str]:
 
 def test_replay_file_to_directory_creates_session(file: str, tmp_path: Path) -> None:
     _, stderr = run(file, "--to", str(tmp_path / "state"), "--rate", "3000", "--dim", "4")
-    assert "30 events in 1 batches" in stderr
+    assert "30 events in 1 batch," in stderr
     assert "events/s" in stderr
     with Session(tmp_path / "state") as session:
         assert len(session.model) == 31
@@ -88,7 +88,7 @@ def test_replay_interrupted_prints_summary_and_exits_with_130(
 
     monkeypatch.setattr(targets.DirectoryTarget, "send", send)
     _, stderr = run(file, "--to", str(tmp_path / "state"), "--rate", "1e6", "--batch-size", "10", code=130)
-    assert "10 events in 1 batches" in stderr
+    assert "10 events in 1 batch," in stderr
 
 
 def test_replay_with_attributes_sends_them_with_their_vertices(file: str, tmp_path: Path) -> None:
@@ -99,3 +99,9 @@ def test_replay_with_attributes_sends_them_with_their_vertices(file: str, tmp_pa
     run(file, *words, "--batch-size", "10", "--attributes", str(table))
     with Session(tmp_path / "state") as session:
         assert session.model.diagnostics()["attributed"] == len(session.model) == len(names)
+
+
+def test_replay_without_a_rate_says_what_to_add(file: str) -> None:
+    _, stderr = run(file, code=ExitCode.USAGE)
+    assert "--rate 100" in stderr
+    assert "neither" in stderr

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 import ripplevec
 from ripplevec.client import protocol
 from ripplevec.client.protocol import NotFoundError, ServiceError, TooOldError, UnreachableServiceError
-from ripplevec.errors import UnknownVertexError
+from ripplevec.errors import UnknownEdgeError, UnknownVertexError
 from ripplevec.service.security import Tokens
 from ripplevec.service.settings import Limits
 
@@ -272,3 +273,40 @@ def test_client_refuses_bad_attributes_before_a_request(attributed: Any) -> None
         with pytest.raises(ServiceError, match="sparse rows"):
             client.set_attributes(["p1"], np.ones((1, 3)))
     assert attributed.digest() == before
+
+
+def test_client_reads_many_vertices_like_the_model(service: Any, client: ripplevec.Client) -> None:
+    model, names = service.runtime.model, ["r0", "r5"]
+    assert np.array_equal(client.degree(names), model.degree(names))
+    assert client.degree("r0") == model.degree("r0")
+    assert client.nearest_many(names, 3) == model.nearest_many(names, 3)
+    assert client.nearest_many(model[names], 3) == model.nearest_many(model[names], 3)
+    for query in ("r0", model["r0"]):
+        assert client.nearest(query, 2, among=["r3", "r9"]) == model.nearest(query, 2, among=["r3", "r9"])
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda client: client.degree("x"),
+        lambda client: client.degree(["r0", "x"]),
+        lambda client: client.nearest("x"),
+        lambda client: client.nearest_many(["x"]),
+        lambda client: client.vertex("x"),
+        lambda client: client.remove_vertex("x"),
+        lambda client: client.score([("r0", "x")]),
+        lambda client: client.preview(["x"]),
+    ],
+)
+def test_client_raises_the_error_of_a_model_for_an_unknown_vertex(client: ripplevec.Client, read: Any) -> None:
+    with pytest.raises(UnknownVertexError, match="unknown vertex 'x'") as caught:
+        read(client)
+    assert isinstance(caught.value, NotFoundError)
+    assert caught.value.missing == ["x"]
+    assert pickle.loads(pickle.dumps(caught.value)).missing == ["x"]
+
+
+def test_client_raises_the_error_of_a_model_for_an_unknown_edge(client: ripplevec.Client) -> None:
+    with pytest.raises(UnknownEdgeError) as caught:
+        client.remove_edges([("r0", "r20")])
+    assert caught.value.missing == [("r0", "r20")]

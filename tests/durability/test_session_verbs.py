@@ -15,7 +15,10 @@ from ripplevec.errors import FormatError, UnknownEdgeError, UnknownVertexError
 
 EDGES = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e")]
 VERBS = ["partial_fit", "add_edges", "add_vertex", "remove_edges", "remove_vertex"]
-READS = ["vectors", "nearest", "degree", "get", "similarity", "preview"]
+READS = [
+    *("vectors", "nearest", "nearest_many", "degree", "get", "similarity", "preview", "score", "recommend"),
+    "nearest_by_attributes",
+]
 
 
 @pytest.fixture
@@ -29,7 +32,13 @@ def session(tmp_path: Path) -> Any:
 def test_verbs_have_the_same_names_and_first_arguments_everywhere(owner: Any) -> None:
     for name in [*VERBS, *READS]:
         first = list(inspect.signature(getattr(Embedder, name)).parameters)[1]
-        assert list(inspect.signature(getattr(owner, name)).parameters)[1] in (first, "vertex")
+        assert list(inspect.signature(getattr(owner, name)).parameters)[1] == first
+
+
+@pytest.mark.parametrize("owner", [Session, ShardedEmbedder, ripplevec.Client, ripplevec.AsyncClient])
+@pytest.mark.parametrize("name", ["nearest", "nearest_many"])
+def test_searches_everywhere_accept_the_vertices_to_choose_from(owner: Any, name: str) -> None:
+    assert "among" in inspect.signature(getattr(owner, name)).parameters
 
 
 def test_session_writes_like_a_model(session: Any) -> None:
@@ -53,6 +62,8 @@ def test_session_reads_are_those_of_its_model(session: Any) -> None:
     assert np.array_equal(session[["a", "b"]], model.vectors(["a", "b"]))
     assert session.nearest("a", 2, among=["b", "c"]) == model.nearest("a", 2, among=["b", "c"])
     assert session.nearest_many(["a"]) == model.nearest_many(["a"])
+    assert np.array_equal(session.score([("a", "d")]), model.score([("a", "d")]))
+    assert session.recommend("a", 2, among=["d", "e"]) == model.recommend("a", 2, among=["d", "e"])
     assert session.similarity("a", "b") == model.similarity("a", "b")
     assert (session.degree("c"), session.neighbors("e"), len(session), "x" in session) == (3, [("d", 1.0)], 5, False)
     assert list(session) == model.ids

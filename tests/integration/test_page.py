@@ -162,6 +162,7 @@ def test_page_new_data_updates_map_and_lists(visit: Callable[..., Any], live: Li
     expect_text(page, "#vertices", vertex_count(live))
     wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     playwright.expect(page.locator("#legend li")).to_have_count(10)
+    expect_text(page, "#no-arrivals", "None since this page was opened.")  # the model has vertices
     picture = "document.querySelector('#point-canvas').toDataURL()"
     before = page.evaluate(picture)
     arrived = live.grow(300)

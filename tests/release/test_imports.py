@@ -43,6 +43,14 @@ def test_import_of_a_product_does_not_load_the_research_code(statement: str) -> 
     assert not [name for name in loaded if name.split(".")[:2] == ["ripplevec", "lab"]]
 
 
+def test_use_of_an_embedder_does_not_load_pandas() -> None:
+    statement = (
+        'from ripplevec import Embedder; model = Embedder(dim=2).fit([("a", "b"), ("b", "c"), ("c", "d")]); '
+        'model.add_vertex("e", ["a", "b"]); model.partial_fit([("f", "é")]); model.nearest("a"); model.ids'
+    )
+    assert not [name for name in modules_after(statement) if name.startswith("pandas")]
+
+
 def test_use_of_an_embedder_does_not_load_the_research_code() -> None:
     statement = (
         "from ripplevec import Embedder; model = Embedder(dim=2).fit([(0, 1), (1, 2), (2, 3)]); "

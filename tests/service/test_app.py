@@ -28,6 +28,7 @@ BEYOND_SCHEMAS = {
     "POST /v1/arrivals": (422, "one per neighbor|attribute"),
     "POST /v1/attributes/nearest": (422, "attribute"),
     "POST /v1/edges": (422, "one per neighbor|attribute"),
+    "POST /v1/nearest/many": (422, "either vertices or vectors|a vector of"),
     "POST /v1/preview": (422, "one per row|attribute"),
     "POST /v1/recommend": (422, "not in the model"),
     "POST /v1/score": (422, "not in the model"),

@@ -45,9 +45,10 @@ def _print_report(report: dict[str, Any]) -> None:
         "components": f"{report['components']:,}, the largest has {largest}",
         "bipartite": "yes" if report["bipartite"] else "no",
     }
-    for name in ("weights", "times"):
+    for name, digits in (("weights", 6), ("times", 15)):  # times may be seconds since 1970
         if report[name] is not None:
-            lines[name] = f"from {report[name][0]:g} to {report[name][1]:g}"
+            first, last = (f"{value:.{digits}g}" for value in report[name])
+            lines[name] = f"from {first} to {last}"
     for name, text in lines.items():
         typer.echo(f"{name:<11} {text}")
     for advice in report["advice"]:

@@ -75,7 +75,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
     """Print the summary as text."""
     vertices = format_count(summary["vertices"], "vertex", "vertices")
     edges, dimensions = format_count(summary["edges"], "edge"), format_count(summary["dim"], "dimension")
-    outputs = " and ".join(path for path in (summary["output"], summary["model"]) if path is not None)
+    vectors = "standard output" if summary["output"] == STANDARD_OUTPUT else summary["output"]
+    outputs = " and ".join(path for path in (vectors, summary["model"]) if path is not None)
     print_message(f"{vertices}, {edges}, {dimensions} → {outputs}")
     print_message(f"start: {format_count(summary['start_rows'], 'row')} in {summary['start_seconds']:.2f} s")
     streamed, changes = format_count(summary["streamed_rows"], "row"), format_count(summary["changes"], "change")

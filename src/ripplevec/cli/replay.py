@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ripplevec.cli import options
-from ripplevec.cli.console import print_json, print_message, show_progress
+from ripplevec.cli.console import format_count, print_json, print_message, show_progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -55,7 +55,8 @@ def replay(
     if built_in and rate is None and speed is None:
         speed = BUILT_IN_SPEED
     if (rate is None) is (speed is None):
-        raise typer.BadParameter("expected one of --rate and --speed", param_hint="--rate")
+        choices = "--rate (events per second, such as --rate 100) and --speed (relative to the times in the file)"
+        raise typer.BadParameter(f"expected one of {choices}, got {'both' if rate else 'neither'}", param_hint="--rate")
     graph_seed = model["seed"] or 0  # of the built-in graph
     if built_in and "://" in to:
         model["seed"] = None  # brokers and services accept no model parameters; the seed is that of the graph only
@@ -101,6 +102,7 @@ def _play_stream(replay: Replay, target: Target, bars: Progress) -> Report:
 
 def _print_summary(report: Report) -> None:
     figures: dict[str, Any] = report.summary()
-    print_message("{events:,} events in {batches:,} batches, {seconds:.1f} s: {rate:,.1f} events/s".format(**figures))
+    events, batches = format_count(figures["events"], "event"), format_count(figures["batches"], "batch", "batches")
+    print_message(f"{events} in {batches}, {figures['seconds']:.1f} s: {figures['rate']:,.1f} events/s")
     if report.behind >= 1:
         print_message("the target was slower than the stream: up to {behind:.1f} s behind".format(**figures))

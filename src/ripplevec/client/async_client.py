@@ -287,25 +287,25 @@ class AsyncClient:
         """
         return cosine(*(await self.vectors([first, second])))
 
-    async def degree(self, vertex: Id) -> int:
-        """Return the number of edges of a vertex, in any direction.
+    async def degree(self, ids: Id | IdsLike) -> Any:
+        """Return the number of edges of vertices, in any direction.
 
         Parameters
         ----------
-        vertex : int or str
-            The vertex.
+        ids : id, or list, array, series or Arrow array of int or str
+            One vertex, or several.
 
         Returns
         -------
-        int
-            The number of edges.
+        int, or int64 array
+            The number of edges; for several vertices one number per id.
 
         Raises
         ------
-        NotFoundError
-            If the vertex is unknown.
+        UnknownVertexError
+            If vertices are unknown; the error names them.
         """
-        return int((await self.vertex(vertex))["degree"])
+        return await self._send(protocol.degree(ids))
 
     async def vertex(self, vertex: Id) -> dict[str, Any]:
         """Return the vector, degree, age and label of a vertex.
@@ -327,7 +327,9 @@ class AsyncClient:
         """
         return await self._send(protocol.vertex(vertex))
 
-    async def nearest(self, vertex: Id | Sequence[float] | Vector, k: int = 10) -> list[tuple[Id, float]]:
+    async def nearest(
+        self, vertex: Id | Sequence[float] | Vector, k: int = 10, *, among: IdsLike | None = None
+    ) -> list[tuple[Id, float]]:
         """Return the vertices with the highest cosine similarity, best first.
 
         Parameters
@@ -336,6 +338,8 @@ class AsyncClient:
             A vertex (which is left out of the result), or a vector.
         k : int, default 10
             Number of vertices.
+        among : ids, optional
+            The vertices to choose from; all by default.
 
         Returns
         -------
@@ -344,10 +348,36 @@ class AsyncClient:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If the vertex is unknown.
         """
-        return await self._send(protocol.nearest(vertex, k))
+        return await self._send(protocol.nearest(vertex, k, among))
+
+    async def nearest_many(
+        self, vertices: IdsLike | Vector, k: int = 10, *, among: IdsLike | None = None
+    ) -> list[list[tuple[Id, float]]]:
+        """Return the vertices most similar to each of several vertices or vectors, all of one state.
+
+        Parameters
+        ----------
+        vertices : ids, or array of shape (m, dim)
+            The vertices or vectors.
+        k : int, default 10
+            Number of vertices per query.
+        among : ids, optional
+            The vertices to choose from; all by default.
+
+        Returns
+        -------
+        list of lists of (id, cosine)
+            One result of `nearest` per vertex or vector.
+
+        Raises
+        ------
+        UnknownVertexError
+            If vertices are unknown; the error names them.
+        """
+        return await self._send(protocol.nearest_many(vertices, k, among))
 
     async def nearest_by_attributes(self, attributes: Any, k: int = 10) -> list[tuple[Id, float]]:
         """Return the vertices with the most similar attributes, whatever their edges, best first.

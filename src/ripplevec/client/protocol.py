@@ -24,9 +24,10 @@ from ripplevec.attributes.input import (
     split_attributes,
 )
 from ripplevec.batch import Batch, EdgeListLike, Id, IdsLike, id_column, ids_to_list, time_column, times_to_json
-from ripplevec.errors import InvalidValueError, RipplevecError, UnknownVertexError
+from ripplevec.errors import InvalidValueError, RipplevecError, UnknownEdgeError, UnknownVertexError
 from ripplevec.times import TimeLike
 from ripplevec.util.retry_policy import RetryPolicy
+from ripplevec.vector_reads import ID_TYPES
 
 Vector: TypeAlias = NDArray[np.float32]
 Weights: TypeAlias = Sequence[float] | None
@@ -58,7 +59,7 @@ class ServiceError(RipplevecError):
     """
 
     def __init__(self, status: int, reason: str, retry_after: float = 0.0) -> None:
-        super().__init__(status, reason)
+        Exception.__init__(self, status, reason)  # not super: subclasses are also errors with other arguments
         self.status, self.reason, self.retry_after = status, reason, retry_after
 
     def __str__(self) -> str:
@@ -66,7 +67,28 @@ class ServiceError(RipplevecError):
 
 
 class NotFoundError(ServiceError, KeyError):
-    """The service does not know a vertex or an edge of the request."""
+    """The service does not know a vertex or an edge of the request.
+
+    Also an `UnknownVertexError` or an `UnknownEdgeError`, the error of a model in the same case.
+    """
+
+
+class _NotFoundVertexError(NotFoundError, UnknownVertexError):
+    """A vertex of the request is unknown."""
+
+    def __init__(self, status: int, reason: str, missing: Sequence[Id]) -> None:
+        NotFoundError.__init__(self, status, reason)
+        self.missing, self.similar = list(missing), None
+        self.args = (status, reason, self.missing)  # the constructor's arguments, so that the error can be pickled
+
+
+class _NotFoundEdgeError(NotFoundError, UnknownEdgeError):
+    """An edge of the request is unknown."""
+
+    def __init__(self, status: int, reason: str, missing: Sequence[Sequence[Id]]) -> None:
+        NotFoundError.__init__(self, status, reason)
+        self.missing = [(source, target) for source, target in missing]
+        self.args = (status, reason, missing)
 
 
 class TooOldError(ServiceError):
@@ -223,13 +245,41 @@ def vectors(ids: Iterable[Id]) -> Call[Vector]:
     return Call("POST", "/v1/vectors", {"ids": _list_ids(ids)}, parse=parse_vectors)
 
 
-def nearest(vertex: Id | Sequence[float] | Vector, k: int) -> Call[list[tuple[Id, float]]]:
+def nearest(
+    vertex: Id | Sequence[float] | Vector, k: int, among: IdsLike | None = None
+) -> Call[list[tuple[Id, float]]]:
     """Return the request for the nearest vertices of a vertex or a vector."""
+    if among is not None:
+        queries = [vertex] if isinstance(vertex, int | str) else np.asarray(vertex, np.float64)[None]
+        call = nearest_many(queries, k, among)
+        return Call(call.method, call.path, call.body, parse=lambda body: parse_nearest_lists(body)[0])
     if isinstance(vertex, int | str):
         kind = "text" if isinstance(vertex, str) else "integer"
         return Call("GET", f"{vertex_path(vertex)}/nearest", query={"k": k, "kind": kind}, parse=parse_nearest)
     body = {"vector": np.asarray(vertex, np.float64).tolist(), "k": k}
     return Call("POST", "/v1/nearest", body, parse=parse_nearest)
+
+
+def nearest_many(
+    vertices: IdsLike | Vector, k: int, among: IdsLike | None = None
+) -> Call[list[list[tuple[Id, float]]]]:
+    """Return the request for the nearest vertices of each of several vertices or vectors."""
+    body: dict[str, Any] = {"k": k}
+    if isinstance(vertices, np.ndarray) and vertices.ndim == 2:
+        body["vectors"] = np.asarray(vertices, np.float64).tolist()
+    else:
+        body["vertices"] = _list_ids(vertices, "vertices")
+    if among is not None:
+        body["among"] = _list_ids(among, "among")
+    return Call("POST", "/v1/nearest/many", body, parse=parse_nearest_lists)
+
+
+def degree(ids: Id | IdsLike) -> Call[Any]:
+    """Return the request for the number of edges of one vertex or several."""
+    if isinstance(ids, ID_TYPES):
+        return replace(degree([ids]), parse=lambda body: int(body["degrees"][0]))
+    body = {"ids": _list_ids(ids, "ids")}
+    return Call("POST", "/v1/degrees", body, parse=lambda body: np.array(body["degrees"], np.int64))
 
 
 def vertex(vertex_id: Id) -> Call[dict[str, Any]]:
@@ -316,9 +366,13 @@ def parse_response(response: httpx.Response) -> Any:
 def error_of(response: httpx.Response) -> ServiceError:
     """Return the exception for an error response."""
     try:
-        reason = str(response.json()["error"])
-    except (ValueError, KeyError, TypeError):
-        reason = response.reason_phrase
+        body = response.json()
+        reason, missing = str(body["error"]), body.get("missing")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        reason, missing = response.reason_phrase, None
+    if response.status_code == 404 and missing:
+        kind = _NotFoundEdgeError if isinstance(missing[0], list) else _NotFoundVertexError
+        return kind(response.status_code, reason, missing)
     error_class = {404: NotFoundError, 410: TooOldError}.get(response.status_code, ServiceError)
     retry_after = response.headers.get("retry-after", "")
     return error_class(response.status_code, reason, float(retry_after) if retry_after.isdigit() else 0.0)
@@ -334,6 +388,11 @@ def parse_vectors(body: Mapping[str, Any]) -> Vector:
 def parse_nearest(body: Mapping[str, Any]) -> list[tuple[Id, float]]:
     """Return the vertices in a response body with their cosines."""
     return [(name, cosine) for name, cosine in body["nearest"]]
+
+
+def parse_nearest_lists(body: Mapping[str, Any]) -> list[list[tuple[Id, float]]]:
+    """Return, for each query of the request, the nearest vertices with their cosines."""
+    return [parse_nearest({"nearest": found}) for found in body["nearest"]]
 
 
 def parse_recommended(body: Mapping[str, Any]) -> list[list[tuple[Id, float]]]:

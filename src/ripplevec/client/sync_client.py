@@ -288,25 +288,25 @@ class Client:
         """
         return cosine(*(self.vectors([first, second])))
 
-    def degree(self, vertex: Id) -> int:
-        """Return the number of edges of a vertex, in any direction.
+    def degree(self, ids: Id | IdsLike) -> Any:
+        """Return the number of edges of vertices, in any direction.
 
         Parameters
         ----------
-        vertex : int or str
-            The vertex.
+        ids : id, or list, array, series or Arrow array of int or str
+            One vertex, or several.
 
         Returns
         -------
-        int
-            The number of edges.
+        int, or int64 array
+            The number of edges; for several vertices one number per id.
 
         Raises
         ------
-        NotFoundError
-            If the vertex is unknown.
+        UnknownVertexError
+            If vertices are unknown; the error names them.
         """
-        return int((self.vertex(vertex))["degree"])
+        return self._send(protocol.degree(ids))
 
     def vertex(self, vertex: Id) -> dict[str, Any]:
         """Return the vector, degree, age and label of a vertex.
@@ -328,7 +328,9 @@ class Client:
         """
         return self._send(protocol.vertex(vertex))
 
-    def nearest(self, vertex: Id | Sequence[float] | Vector, k: int = 10) -> list[tuple[Id, float]]:
+    def nearest(
+        self, vertex: Id | Sequence[float] | Vector, k: int = 10, *, among: IdsLike | None = None
+    ) -> list[tuple[Id, float]]:
         """Return the vertices with the highest cosine similarity, best first.
 
         Parameters
@@ -337,6 +339,8 @@ class Client:
             A vertex (which is left out of the result), or a vector.
         k : int, default 10
             Number of vertices.
+        among : ids, optional
+            The vertices to choose from; all by default.
 
         Returns
         -------
@@ -345,10 +349,36 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If the vertex is unknown.
         """
-        return self._send(protocol.nearest(vertex, k))
+        return self._send(protocol.nearest(vertex, k, among))
+
+    def nearest_many(
+        self, vertices: IdsLike | Vector, k: int = 10, *, among: IdsLike | None = None
+    ) -> list[list[tuple[Id, float]]]:
+        """Return the vertices most similar to each of several vertices or vectors, all of one state.
+
+        Parameters
+        ----------
+        vertices : ids, or array of shape (m, dim)
+            The vertices or vectors.
+        k : int, default 10
+            Number of vertices per query.
+        among : ids, optional
+            The vertices to choose from; all by default.
+
+        Returns
+        -------
+        list of lists of (id, cosine)
+            One result of `nearest` per vertex or vector.
+
+        Raises
+        ------
+        UnknownVertexError
+            If vertices are unknown; the error names them.
+        """
+        return self._send(protocol.nearest_many(vertices, k, among))
 
     def nearest_by_attributes(self, attributes: Any, k: int = 10) -> list[tuple[Id, float]]:
         """Return the vertices with the most similar attributes, whatever their edges, best first.

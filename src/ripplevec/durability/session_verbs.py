@@ -107,6 +107,14 @@ class SessionVerbs(VectorReads):
         """Return the vertices with the most similar attributes; see `Embedder.nearest_by_attributes`."""
         return self.model.nearest_by_attributes(attributes, k, among=among)
 
+    def score(self, pairs: EdgeListLike, *, newcomers: Any = None) -> NDArray[np.float32]:
+        """Return how expected each candidate edge is; see `Embedder.score`."""
+        return self.model.score(pairs, newcomers=newcomers)
+
+    def recommend(self, vertex: Any, k: int = 10, **options: Any) -> Any:
+        """Return the most expected new edges of one vertex or several; see `Embedder.recommend`."""
+        return self.model.recommend(vertex, k, **options)
+
     def preview(
         self, neighbors: IdsLike = NO_NEIGHBORS, weights: ArrayLike | None = None, *, attributes: Any = None
     ) -> NDArray[np.float32]:

@@ -55,6 +55,14 @@ def read_vectors(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.bo
         return engine.sequence, exists, engine.get_vectors(rows[exists])
 
 
+def read_degrees(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.int64]]:
+    """Return the sequence number, and the numbers of edges of vertices."""
+    column = id_column(list(ids))
+    with model.lock.reading():
+        engine = model.engine
+        return engine.sequence, engine.degrees(engine.rows_of(column))
+
+
 def preview_vector(
     model: Embedder, neighbors: Sequence[Id], weights: Any, attributes: Any = None
 ) -> tuple[int, NDArray[np.float32]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic_core import to_json
@@ -24,6 +24,7 @@ CHUNK_BYTES = 1 << 16
 """Bytes of a large response that are handed to the connection at a time."""
 
 _MAX_REASON_LENGTH = 500
+_MAX_MISSING = 100  # unknown ids or edges in one response
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 _STATUS: dict[type[RipplevecError], int] = {
     MessageError: 422,
@@ -67,10 +68,15 @@ def _reject_constant(name: str) -> None:
     raise NotFiniteError
 
 
-def error_response(status: int, reason: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Build the response to a rejected request: `{"error": reason}`."""
+def error_response(
+    status: int, reason: str, headers: Mapping[str, str] | None = None, missing: Sequence[object] = ()
+) -> Response:
+    """Build the response to a rejected request: `{"error": reason}`, and the ids or edges that do not exist."""
     text = reason if len(reason) <= _MAX_REASON_LENGTH else f"{reason[: _MAX_REASON_LENGTH - 1]}…"
-    body = json.dumps({"error": text})  # ASCII: a reason may quote text that cannot be encoded as UTF-8
+    content: dict[str, object] = {"error": text}
+    if missing:
+        content["missing"] = missing[:_MAX_MISSING]
+    body = json.dumps(content)  # ASCII: a reason may quote text that cannot be encoded as UTF-8
     return Response(body, status, {**_HEADERS, **(headers or {})}, media_type="application/json")
 
 
@@ -79,7 +85,8 @@ def exception_response(error: RipplevecError) -> Response:
     if isinstance(error, RejectedRequest):
         return error_response(error.status, str(error), error.headers)
     status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
-    return error_response(status, str(error), {"Retry-After": "1"} if status == 503 else None)
+    missing = error.missing if isinstance(error, UnknownVertexError | UnknownEdgeError) else ()
+    return error_response(status, str(error), {"Retry-After": "1"} if status == 503 else None, missing)
 
 
 class ResponseBudget:

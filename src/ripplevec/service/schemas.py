@@ -65,6 +65,21 @@ class NearestRequest(_RequestModel):
     k: Annotated[Integer, Field(ge=1, json_schema_extra=K_RANGE)] = 10
 
 
+class NearestManyRequest(_RequestModel):
+    """Query vertices or query vectors, one of the two, and the vertices to choose from; all vertices by default."""
+
+    vertices: list[VertexId] | None = None
+    vectors: list[list[FiniteNumber]] | None = None
+    k: Annotated[Integer, Field(ge=1, json_schema_extra=K_RANGE)] = 10
+    among: list[VertexId] | None = None
+
+
+class DegreesRequest(_RequestModel):
+    """Ids of the vertices whose degrees are requested."""
+
+    ids: list[VertexId]
+
+
 Attributes = Annotated[
     dict[StrictStr, FiniteNumber] | list[FiniteNumber],
     Field(description="attributes of one vertex: values by name, or a list of numbers"),
@@ -118,9 +133,10 @@ class LabelsRequest(_RequestModel):
 
 
 class Error(BaseModel):
-    """Reason why a request was rejected."""
+    """Reason why a request was rejected; with status 404 also the vertices or edges that do not exist."""
 
     error: str
+    missing: list[Any] | None = None
 
 
 class Receipt(BaseModel):
@@ -173,6 +189,20 @@ class Neighbors(BaseModel):
 
     sequence: int
     nearest: list[Annotated[tuple[int | str, float], WithJsonSchema(_NEAREST_ITEM)]]
+
+
+class NeighborLists(BaseModel):
+    """For each query, the nearest vertices with their cosines, highest first."""
+
+    sequence: int
+    nearest: list[list[Annotated[tuple[int | str, float], WithJsonSchema(_NEAREST_ITEM)]]]
+
+
+class Degrees(BaseModel):
+    """The numbers of edges of vertices, in the order of the request."""
+
+    sequence: int
+    degrees: list[int]
 
 
 class LinkScores(BaseModel):
@@ -248,7 +278,7 @@ STATUS_MEANINGS = {
 
 DESCRIPTION = """
 Every response has the sequence number of the state that it was read from. Every error is `{"error": "…"}`, with a
-message that tells what was expected and what was received.
+message that tells what was expected and what was received; status 404 also has the ids that are `missing`.
 """
 
 TAGS = [

@@ -26,7 +26,17 @@ _PAGES = frozenset({"/", "/docs"})
 _TRUSTED_SITES = frozenset({"same-origin", "none"})  # not same-site, which includes other ports of this machine
 
 _READ_ONLY_POSTS = frozenset(
-    f"/v1/{name}" for name in ("vectors", "nearest", "attributes/nearest", "preview", "score", "recommend")
+    f"/v1/{name}"
+    for name in (
+        "vectors",
+        "degrees",
+        "nearest",
+        "nearest/many",
+        "attributes/nearest",
+        "preview",
+        "score",
+        "recommend",
+    )
 )
 
 

@@ -65,6 +65,34 @@ def test_nearest_to_vertex_and_to_vector_agree_with_the_model(service: Any) -> N
     assert by_vector[0][0] == "r0"
 
 
+def test_nearest_many_agrees_with_the_model(service: Any) -> None:
+    model, names = service.runtime.model, ["r0", "r5"]
+    for body, expected in (
+        ({"vertices": names, "k": 3}, model.nearest_many(names, 3)),
+        ({"vertices": names, "among": ["r1", "r2"]}, model.nearest_many(names, among=["r1", "r2"])),
+        ({"vectors": model[names].tolist(), "k": 2}, model.nearest_many(model[names], 2)),
+        ({"vertices": []}, []),
+    ):
+        answer = service.http.post("/v1/nearest/many", json=body).json()
+        assert [[tuple(pair) for pair in found] for found in answer["nearest"]] == expected
+        assert answer["sequence"] == model.sequence
+
+
+def test_degrees_agree_with_the_model(service: Any) -> None:
+    answer = service.http.post("/v1/degrees", json={"ids": ["r0", "r5"]}).json()
+    assert answer["degrees"] == service.runtime.model.degree(["r0", "r5"]).tolist()
+    assert answer["sequence"] == service.runtime.model.sequence
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/v1/degrees", {"ids": ["r0", "x", 7]}), ("/v1/nearest/many", {"vertices": ["x", 7]})]
+)
+def test_unknown_vertices_are_listed_in_the_response(service: Any, path: str, body: Any) -> None:
+    answer = service.http.post(path, json=body)
+    assert answer.status_code == 404
+    assert answer.json()["missing"][0] == "x"
+
+
 def test_preview_adds_nothing(service: Any) -> None:
     before = service.digest()
     answer = service.http.post("/v1/preview", json={"neighbors": ["r0", "r1"], "weights": [1, 2]}).json()
@@ -100,6 +128,12 @@ def test_recommend_with_exclude_null_includes_neighbors(service: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
+        ("/v1/degrees", {"ids": ["r0"] * 10_001}, 413),
+        ("/v1/nearest/many", {}, 422),
+        ("/v1/nearest/many", {"vertices": ["r0"], "vectors": []}, 422),
+        ("/v1/nearest/many", {"vectors": [[1.0]]}, 422),
+        ("/v1/nearest/many", {"vertices": ["r0"] * 11, "k": 1_000}, 413),
+        ("/v1/nearest/many", {"vertices": ["r0"], "among": ["r1"] * 10_001}, 413),
         ("/v1/score", {"pairs": [["r0", "unknown"]]}, 404),
         ("/v1/score", {"pairs": [["r0"]]}, 422),
         ("/v1/score", {"pairs": [["new", "r0"]], "newcomers": [["r1", ["r0"]]]}, 422),
@@ -111,7 +145,7 @@ def test_recommend_with_exclude_null_includes_neighbors(service: Any) -> None:
         ("/v1/recommend", {"vertices": ["r0"], "among": ["r1"] * 10_001}, 413),
     ],
 )
-def test_link_reads_that_cannot_be_answered_are_rejected(service: Any, path: str, body: Any, status: int) -> None:
+def test_reads_that_cannot_be_answered_are_rejected(service: Any, path: str, body: Any, status: int) -> None:
     assert service.http.post(path, json=body).status_code == status
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -124,6 +124,45 @@ async def nearest_to_vector(request: Request) -> Response:
             runtime.model.nearest_with_sequence, query.vector, query.k, receive=request.receive
         )
     return json_response({"sequence": sequence, "nearest": neighbors})
+
+
+@router.post(
+    "/nearest/many",
+    response_model=schemas.NeighborLists,
+    responses=_ERRORS,
+    openapi_extra=schemas.describe_json_body(schemas.NearestManyRequest),
+)
+async def nearest_many(request: Request) -> Response:
+    """Return the vertices with the highest cosine to each of several vertices or vectors, all of one state."""
+    runtime: Runtime = request.app.state.runtime
+    async with runtime.read_bodies.read(request) as (_, data):
+        body = parse_body(schemas.NearestManyRequest, data)
+        if (body.vertices is None) == (body.vectors is None):
+            raise RejectedRequest(422, "expected either vertices or vectors, got both or neither of them")
+        queries: list[Any] = (body.vertices if body.vectors is None else body.vectors) or []
+        _check_k(runtime, body.k)
+        _check_length(runtime, "queries times k", len(queries) * body.k)
+        _check_length(runtime, "candidates", len(body.among or []))
+        read = partial(runtime.model.nearest_many_with_sequence, queries, body.k, among=body.among)
+        sequence, neighbors = await runtime.run_search(read, receive=request.receive)
+    return json_response({"sequence": sequence, "nearest": neighbors})
+
+
+@router.post(
+    "/degrees",
+    response_model=schemas.Degrees,
+    responses=_ERRORS,
+    openapi_extra=schemas.describe_json_body(schemas.DegreesRequest),
+)
+async def degrees(request: Request) -> Response:
+    """Return the numbers of edges of many vertices."""
+    runtime: Runtime = request.app.state.runtime
+    async with runtime.read_bodies.read(request) as (_, data):
+        ids = parse_body(schemas.DegreesRequest, data).ids
+        _check_length(runtime, "ids", len(ids))
+        read = partial(model_reads.read_degrees, runtime.model, ids)
+        sequence, numbers = await runtime.run_read(read, receive=request.receive)
+    return json_response({"sequence": sequence, "degrees": numbers.tolist()})
 
 
 @router.post(
