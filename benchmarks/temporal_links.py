@@ -51,7 +51,7 @@ METHODS: dict[str, Callable[[TimedStream, int], LinkPredictor]] = {
 }
 SEEDED = ("LinkScorer", "LinkScorer, 128 dimensions", "cosine", "StreamWalk")
 TGN = "TGN"
-"""Name of the TGN of PyTorch Geometric, which needs the extra `torch` and minutes per epoch."""
+"""Name of the TGN of PyTorch Geometric, which needs the extra `torch` and is trained for minutes."""
 
 BATCHED_ONLY = ("cosine", "StreamWalk", TGN)
 """Methods that are updated batch by batch only."""
