@@ -1,27 +1,37 @@
 """Benchmark of other ways to use attributes, on the streams of `benchmarks/attributes.py`.
 
-    python benchmarks/attribute_baselines.py [--seeds 5] [--json FILE]
+    python benchmarks/attribute_baselines.py [--seeds 5] [--methods NAME …] [--json FILE]
+
+An existing record is kept: the metrics of the given methods are added to it.
 
 BlogCatalog and Flickr, start with half of the vertices, micro-F1 in percent, mean over the seeds. A method returns
 vectors of all vertices of the complete graph, unless it says otherwise:
 
 - `extra_columns`: a model without attributes in 128 dimensions, at the end of its stream, and tf-idf and SVD of all
   attributes in 128 dimensions, side by side as 256 columns for a classifier. Rows of both have length one.
+- `graphsage`: GraphSAGE with attributes (tf-idf) as features, trained on the complete graph without labels;
+- `dane`: the offline model of DANE with attributes (tf-idf), computed from the complete graph.
 
-Methods that learn from edges and attributes together and are retrained can be added to `METHODS`.
+The last two are retrained, with 128 dimensions and the default settings of `ripplevec.lab.baselines`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
-from _report import run_benchmark
+from _report import write_record
 from attributes import DATASETS, DIM, project_all, read_attributes
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import TfidfTransformer
 
 from ripplevec import Embedder
+from ripplevec.lab.baselines.attributed_dane import AttributedDANE
+from ripplevec.lab.baselines.graphsage import GraphSAGE
 from ripplevec.lab.datasets import load
 from ripplevec.lab.datasets.dataset import Dataset
 from ripplevec.lab.evaluation.label_metrics import classify
@@ -41,31 +51,61 @@ def join_columns(dataset: Dataset, attributes: csr_array, seed: int) -> NDArray[
     return np.hstack([model.vectors(np.arange(dataset.vertices)), projected / np.where(lengths > 0, lengths, 1)])
 
 
-METHODS: dict[str, Method] = {"extra_columns": join_columns}
+def train_graphsage(dataset: Dataset, attributes: csr_array, seed: int) -> NDArray[np.float32]:
+    """Return the vectors of GraphSAGE with attributes."""
+    return GraphSAGE(dim=DIM, seed=seed).embed(dataset.adjacency(), weigh(attributes))
 
 
-def measure_dataset(name: str, seed: int) -> dict[str, float]:
-    """Return the scores of all methods on one stream."""
+def solve_dane(dataset: Dataset, attributes: csr_array, seed: int) -> NDArray[np.float32]:
+    """Return the vectors of DANE with attributes."""
+    return AttributedDANE(dim=DIM, seed=seed).embed(dataset.adjacency(), weigh(attributes))
+
+
+def weigh(attributes: csr_array) -> csr_array:
+    """Return the tf-idf weights of attributes, in rows of length one."""
+    return csr_array(TfidfTransformer().fit_transform(attributes))
+
+
+METHODS: dict[str, Method] = {"extra_columns": join_columns, "dane": solve_dane, "graphsage": train_graphsage}
+
+
+def measure_dataset(name: str, seed: int, methods: Sequence[str]) -> dict[str, float]:
+    """Return the scores of methods on one stream."""
     dataset, attributes = load(name), read_attributes(name)
     order, half = Arrivals.from_dataset(dataset, seed).order, dataset.vertices // 2
     scores = {}
-    for method, embed in METHODS.items():
-        vectors = embed(dataset, attributes, seed)
+    for method in methods:
+        vectors = METHODS[method](dataset, attributes, seed)
         scores[method] = 100 * classify(vectors, dataset.labels, order[:half], order[half:]).micro
     return scores
 
 
-def measure(seeds: int) -> dict[str, float]:
-    """Return all metrics."""
-    metrics = {"seeds": float(seeds)}
+def measure(seeds: int, methods: Sequence[str]) -> dict[str, float]:
+    """Return the metrics of methods, each with its number of seeds."""
+    metrics = {f"{method}_seeds": float(seeds) for method in methods}
     for name in DATASETS:
-        trials = [measure_dataset(name, seed) for seed in range(seeds)]
-        for method in METHODS:
+        trials = [measure_dataset(name, seed, methods) for seed in range(seeds)]
+        for method in methods:
             values = [trial[method] for trial in trials]
             metrics[f"{name}_{method}"] = float(np.mean(values))
             metrics[f"{name}_{method}_std"] = float(np.std(values))
     return metrics
 
 
+def main() -> None:
+    """Measure the given methods, and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    metrics = measure(options.seeds, options.methods)
+    for metric, value in metrics.items():
+        print(f"{metric:40} {value:,.2f}", flush=True)
+    if options.json:
+        known = json.loads(options.json.read_text()) if options.json.exists() else {}
+        write_record(options.json, known | metrics)
+
+
 if __name__ == "__main__":
-    run_benchmark(__doc__, measure, "seeds", 5)
+    main()

@@ -9,6 +9,11 @@ ROWS = {
     "attributes only (tf-idf and SVD of all vertices)": ("attributes_only", None, None),
     "**both**": ("current", "arrival", "no_edges"),
 }
+BASELINES = {
+    "extra_columns": "edges only, and attributes as 128 extra columns of the classifier (256 in all)",
+    "graphsage": "GraphSAGE with attributes, retrained",
+    "dane": "DANE with attributes, retrained",
+}
 DATASETS = {"blog": "Blog", "flickr": "Flickr"}
 
 
@@ -24,16 +29,22 @@ def attributes() -> str:
         for label, metrics in ROWS.items()
     }
     baselines = read_record("attribute_baselines.json")
-    if baselines is not None:
-        scores = [f"{baselines[f'{dataset}_extra_columns']:.1f}" for dataset in DATASETS]
-        cells = [cell for score in scores for cell in (score, MISSING, MISSING)]
-        rows = {**rows, "edges only, and attributes as 128 extra columns of the classifier (256 in all)": cells}
+    for method, label in BASELINES.items():
+        if baselines is not None and f"flickr_{method}" in baselines:
+            scores = [f"{baselines[f'{dataset}_{method}']:.1f}" for dataset in DATASETS]
+            rows[_label(label, baselines, method)] = [cell for score in scores for cell in (score, MISSING, MISSING)]
     named, dense = record["cost_100_names"], record["cost_384_numbers"]
     cost = (
         f"An arrival with 100 named values takes {named:.1f} times as much processor time as the same arrival without\n"
         f"attributes, one with 384 numbers {dense:.1f} times."
     )
     return f"Micro-F1 in %, mean over {record['seeds']:.0f} seeds:\n\n{markdown_table(head, rows)}\n\n{cost}"
+
+
+def _label(label: str, record: dict[str, float], method: str) -> str:
+    """Return the label of a method, with its number of seeds if it is not that of the others."""
+    seeds = record.get(f"{method}_seeds", record["seeds"])
+    return label if seeds == record["seeds"] else f"{label} ({seeds:.0f} seeds)"
 
 
 def _score(record: dict[str, float], dataset: str, metric: str | None) -> str:

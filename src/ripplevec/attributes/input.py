@@ -208,15 +208,17 @@ def _read_sparse(ids: IdColumn, matrix: Any) -> AttributeRows:
     if len(matrix.shape) != 2:
         raise InvalidValueError.of("attributes", "a matrix with one row per vertex", f"shape {matrix.shape}")
     _check_length(matrix.shape[0], len(ids))
+    if matrix.dtype.kind not in "biuf":
+        raise InvalidValueError.of("attributes", "a matrix of numbers", f"a matrix of {matrix.dtype}")
     begin, values = matrix.indptr.astype(np.int64), np.asarray(matrix.data, np.float64)
     return _make_sparse(ids, begin, matrix.indices.astype(np.int32), values, np.arange(matrix.shape[1]))
 
 
 def _read_dense(ids: IdColumn, values: Any, labels: list[str] | None = None) -> AttributeRows:
     try:
-        matrix = np.asarray(values, np.float64)
+        matrix = _as_floats(values)
     except (TypeError, ValueError) as error:
-        raise InvalidValueError.of("attributes", f"{_DENSE}. {_find_bad_row(values)}", values) from error
+        raise InvalidValueError.of("attributes", f"{_DENSE}{_find_bad_row(values)}", values) from error
     if matrix.ndim != 2 or (len(matrix) and not matrix.shape[1]):
         raise InvalidValueError.of("attributes", _DENSE, f"shape {matrix.shape}")
     _check_length(len(matrix), len(ids))
@@ -267,7 +269,8 @@ def _read_table(frame: Any) -> AttributeRows:
     columns = {label: table[label].combine_chunks() for label in table.column_names if label != labels[0]}
     kinds = {label: _column_kind(label, column.type) for label, column in columns.items()}
     if len(set(kinds.values())) != 1:
-        raise InvalidValueError.of("attributes", "columns that are all numeric, or all categorical", kinds)
+        error = InvalidValueError.of("attributes", "columns that are all numeric, or all categorical", kinds)
+        raise InvalidValueError(f"{error}. Convert numbers to texts of ranges, or categories to columns of 0 and 1")
     if "numeric" in kinds.values():
         blocks = [_numeric_block(label, column) for label, column in columns.items()]
         width = [(label, block.shape[1]) for label, block in zip(columns, blocks, strict=True)]
@@ -331,26 +334,36 @@ def _categorical_rows(columns: Mapping[str, pa.Array], length: int) -> list[dict
 # ---------------------------------------------------------------------- checks
 
 _DENSE = "rows of numbers, all of the same length"
+_NO_NUMBERS = (str, bytes, complex, np.complexfloating)
 _FINITE = f"finite numbers up to {MAX_VALUE:g}"
 
 
 def _to_floats(values: list[Any], begin: NDArray[np.int64], keys: list[Any]) -> NDArray[np.float64]:
     try:
-        return np.array(values, np.float64)
+        return _as_floats(values, 1)
     except (TypeError, ValueError) as error:
         for entry, value in enumerate(values):
-            if isinstance(value, str | bytes) or not np.isscalar(value):
+            if isinstance(value, _NO_NUMBERS) or not np.isscalar(value):
                 row = int(np.searchsorted(begin, entry, side="right")) - 1
                 got = f"{shorten(value)} in row {row}, column {keys[entry]!r}"
                 raise InvalidValueError.of("attributes", "numbers", got) from error
         raise InvalidValueError.of("attributes", "numbers", values) from error
 
 
+def _as_floats(values: Any, dimensions: int | None = None) -> NDArray[np.float64]:
+    """Return numbers as an array; raise `TypeError` for texts, which NumPy would convert, and for complex numbers."""
+    array = np.asarray(values)
+    mixed = array.dtype.kind == "O" and any(isinstance(value, _NO_NUMBERS) for value in array.flat)
+    if array.size and (array.dtype.kind not in "biufO" or mixed or dimensions not in (None, array.ndim)):
+        raise TypeError(f"not numbers: {array.dtype}")
+    return array.astype(np.float64)
+
+
 def _find_bad_row(values: Any) -> str:
     """Return which row differs in length from the first, for an error message."""
     lengths = [len(row) for row in values if isinstance(row, Sequence | np.ndarray)] if _is_rows(values) else []
     others = [row for row, length in enumerate(lengths) if length != lengths[0]]
-    return f"Row {others[0]} has {lengths[others[0]]} numbers, row 0 has {lengths[0]}" if others else ""
+    return f". Row {others[0]} has {lengths[others[0]]} numbers, row 0 has {lengths[0]}" if others else ""
 
 
 def _is_rows(values: Any) -> bool:
