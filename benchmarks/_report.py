@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,28 @@ def run_benchmark(
         write_record(options.json, metrics)
     if draw and options.figure:
         draw(metrics, options.figure)
+
+
+def run_parts(
+    description: str | None,
+    measure: Callable[[str, int], dict[str, float]],
+    option: str,
+    names: Sequence[str],
+    seeds: int,
+) -> None:
+    """Parse the options, measure the named parts one by one, and add each to the record (`--json`), which is kept."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=seeds)
+    parser.add_argument(f"--{option}", dest="names", nargs="+", choices=names, default=list(names))
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    for name in options.names:
+        metrics = measure(name, options.seeds)
+        for metric, value in metrics.items():
+            print(f"{metric:40} {value:,.2f}", flush=True)
+        if options.json:
+            known = json.loads(options.json.read_text()) if options.json.exists() else {}
+            write_record(options.json, known | metrics)
 
 
 def write_record(path: Path, metrics: dict[str, Any]) -> None:

@@ -17,13 +17,10 @@ The last two are retrained, with 128 dimensions and the default settings of `rip
 
 from __future__ import annotations
 
-import argparse
-import json
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
-from _report import write_record
+from _report import run_parts
 from attributes import DATASETS, DIM, project_all, read_attributes
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -69,43 +66,22 @@ def weigh(attributes: csr_array) -> csr_array:
 METHODS: dict[str, Method] = {"extra_columns": join_columns, "dane": solve_dane, "graphsage": train_graphsage}
 
 
-def measure_dataset(name: str, seed: int, methods: Sequence[str]) -> dict[str, float]:
-    """Return the scores of methods on one stream."""
+def measure_dataset(method: str, name: str, seed: int) -> float:
+    """Return the score of a method on one stream."""
     dataset, attributes = load(name), read_attributes(name)
     order, half = Arrivals.from_dataset(dataset, seed).order, dataset.vertices // 2
-    scores = {}
-    for method in methods:
-        vectors = METHODS[method](dataset, attributes, seed)
-        scores[method] = 100 * classify(vectors, dataset.labels, order[:half], order[half:]).micro
-    return scores
+    vectors = METHODS[method](dataset, attributes, seed)
+    return 100 * classify(vectors, dataset.labels, order[:half], order[half:]).micro
 
 
-def measure(seeds: int, methods: Sequence[str]) -> dict[str, float]:
-    """Return the metrics of methods, each with its number of seeds."""
-    metrics = {f"{method}_seeds": float(seeds) for method in methods}
+def measure(method: str, seeds: int) -> dict[str, float]:
+    """Return the metrics of a method, with its number of seeds."""
+    metrics = {f"{method}_seeds": float(seeds)}
     for name in DATASETS:
-        trials = [measure_dataset(name, seed, methods) for seed in range(seeds)]
-        for method in methods:
-            values = [trial[method] for trial in trials]
-            metrics[f"{name}_{method}"] = float(np.mean(values))
-            metrics[f"{name}_{method}_std"] = float(np.std(values))
+        scores = [measure_dataset(method, name, seed) for seed in range(seeds)]
+        metrics |= {f"{name}_{method}": float(np.mean(scores)), f"{name}_{method}_std": float(np.std(scores))}
     return metrics
 
 
-def main() -> None:
-    """Measure the given methods, and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    metrics = measure(options.seeds, options.methods)
-    for metric, value in metrics.items():
-        print(f"{metric:40} {value:,.2f}", flush=True)
-    if options.json:
-        known = json.loads(options.json.read_text()) if options.json.exists() else {}
-        write_record(options.json, known | metrics)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, measure, "methods", list(METHODS), 5)

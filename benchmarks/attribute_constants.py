@@ -23,15 +23,12 @@ Blog and Flickr are included, to see what the criterion would choose there.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _report import write_record
+from _report import run_parts
 from attributes import read_attributes
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -219,21 +216,5 @@ def measure(name: str, seeds: int) -> dict[str, float]:
     return {f"{name}_seeds": float(seeds), **means}
 
 
-def main() -> None:
-    """Measure the given graphs, and write the record after each of them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--graphs", nargs="+", choices=[*KINDS, *REAL], default=[*KINDS, *REAL])
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    for name in options.graphs:
-        metrics = measure(name, options.seeds)
-        for metric, value in metrics.items():
-            print(f"{metric:40} {value:,.2f}", flush=True)
-        if options.json:
-            known = json.loads(options.json.read_text()) if options.json.exists() else {}
-            write_record(options.json, known | metrics)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, measure, "graphs", [*KINDS, *REAL], 1)

@@ -20,13 +20,10 @@ attributes of random others. Means over the seeds.
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _report import write_record
+from _report import run_parts
 from attribute_constants import DEFAULT_WEIGHT, DIM, KINDS, REAL, REAL_DIM, generate, scale_rows
 from attributes import read_attributes
 from numpy.typing import NDArray
@@ -106,21 +103,5 @@ def measure(name: str, seeds: int) -> dict[str, float]:
     return {f"{name}_seeds": float(seeds), **means}
 
 
-def main() -> None:
-    """Measure the given graphs, and write the record after each of them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--graphs", nargs="+", choices=GRAPHS, default=GRAPHS)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    for name in options.graphs:
-        metrics = measure(name, options.seeds)
-        for metric, value in metrics.items():
-            print(f"{metric:40} {value:,.2f}", flush=True)
-        if options.json:
-            known = json.loads(options.json.read_text()) if options.json.exists() else {}
-            write_record(options.json, known | metrics)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, measure, "graphs", GRAPHS, 1)

@@ -32,7 +32,9 @@ def attributes() -> str:
     for method, label in BASELINES.items():
         if baselines is not None and f"flickr_{method}" in baselines:
             scores = [f"{baselines[f'{dataset}_{method}']:.1f}" for dataset in DATASETS]
-            rows[_label(label, baselines, method)] = [cell for score in scores for cell in (score, MISSING, MISSING)]
+            rows[_label(label, baselines.get(f"{method}_seeds"), record["seeds"])] = [
+                cell for score in scores for cell in (score, MISSING, MISSING)
+            ]
     named, dense = record["cost_100_names"], record["cost_384_numbers"]
     cost = (
         f"An arrival with 100 named values takes {named:.1f} times as much processor time as the same arrival without\n"
@@ -41,10 +43,9 @@ def attributes() -> str:
     return f"Micro-F1 in %, mean over {record['seeds']:.0f} seeds:\n\n{markdown_table(head, rows)}\n\n{cost}"
 
 
-def _label(label: str, record: dict[str, float], method: str) -> str:
-    """Return the label of a method, with its number of seeds if it is not that of the others."""
-    seeds = record.get(f"{method}_seeds", record["seeds"])
-    return label if seeds == record["seeds"] else f"{label} ({seeds:.0f} seeds)"
+def _label(label: str, seeds: float | None, usual: float) -> str:
+    """Return the label of a method, with its number of seeds if it is another one than usual."""
+    return label if seeds in (None, usual) else f"{label} ({seeds:.0f} seeds)"
 
 
 def _score(record: dict[str, float], dataset: str, metric: str | None) -> str:
