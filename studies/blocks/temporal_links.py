@@ -24,7 +24,7 @@ def results(stream: str) -> str:
             found = updates.get(update)
             cells += [MISSING] * 2 if found is None else [_format_mrr(found), f"{found['hits_at_10']:.3f}"]
         times = updates["batch"]
-        rows[name] = [*cells, f"{times['us_per_event']:,.0f}", f"{times['us_per_scored_event']:,.0f}"]
+        rows[_label(name, times)] = [*cells, f"{times['us_per_event']:,.0f}", f"{times['us_per_scored_event']:,.0f}"]
     return markdown_table(columns, rows)
 
 
@@ -56,6 +56,12 @@ def setting() -> str:
         f"on {machine['cpu']}, processor time on a machine that was busy with other work.",
         120,
     )
+
+
+def _label(name: str, found: dict[str, Any]) -> str:
+    """Return the name of a method, with the number of epochs if it was trained for several passes."""
+    epochs = found.get("epochs")
+    return name if epochs is None else f"{name}, {epochs} epoch{'' if epochs == 1 else 's'}"
 
 
 def _read(stream: str) -> dict[str, Any] | None:
