@@ -59,13 +59,13 @@ def make_anchor_due(model: Embedder) -> None:
 
 
 def warm_up(models: dict[str, Embedder], batch_size: int) -> None:
-    """Compile and load all kernels, on small models and with a few arrivals."""
+    """Compile and load all kernels, on small models and with a few arrivals like those that are measured."""
     small = Embedder(dim=DIM).fit(generate_edges(2_000))
     for model in (small, *models.values()):
-        first = len(model)
+        first, random = len(model), np.random.default_rng(0)
+        count = 300 if model is small else max(batch_size, 10)
         for step in range(2):
-            count = 300 if model is small else max(batch_size, 10)
-            targets = np.tile(np.arange(EDGES_PER_ARRIVAL), (count, 1)) + step
+            targets = random.integers(0, first, (count, EDGES_PER_ARRIVAL))
             add_arrivals(model, first + step * count, targets, batch_size)
 
 
