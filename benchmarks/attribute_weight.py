@@ -27,6 +27,7 @@ from _report import run_parts
 from attribute_constants import DEFAULT_WEIGHT, DIM, KINDS, REAL, REAL_DIM, generate, scale_rows
 from attributes import read_attributes
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from ripplevec import Batch, Embedder
 from ripplevec.engine.attributed_engine import AttributedEngine
@@ -35,7 +36,7 @@ from ripplevec.lab.datasets import load
 from ripplevec.lab.datasets.dataset import Dataset
 from ripplevec.lab.evaluation.label_metrics import classify
 from ripplevec.views.graph_sample import SampledGraph
-from ripplevec.views.view_choice import HiddenEdges, _find_first_best, _reciprocal_ranks, hide_edges
+from ripplevec.views.view_choice import find_first_best, hide_edges, reciprocal_ranks
 
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)
 SHUFFLED = "_shuffled"
@@ -56,22 +57,20 @@ def join(parts: list[NDArray[Any]], weight: float) -> NDArray[np.float32]:
     return scale_rows(np.hstack([parts[0], weight * parts[1]]))
 
 
-def list_edges(hidden: HiddenEdges) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return the edges that are not hidden, and their weights."""
-    matrix = hidden.adjacency.to_csr().tocoo()
+def list_edges(adjacency: csr_array) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return each edge of a symmetric matrix once, and the weights of the edges."""
+    matrix = adjacency.tocoo()
     once = matrix.row < matrix.col
     return np.stack([matrix.row[once], matrix.col[once]], axis=1).astype(np.int64), matrix.data[once]
 
 
 def measure_trial(dataset: Dataset, rows: Any, dim: int, seed: int) -> dict[str, float]:
     """Return the metrics of one graph."""
-    matrix = dataset.adjacency().tocoo()
-    once = matrix.row < matrix.col
-    pairs, weights = np.stack([matrix.row[once], matrix.col[once]], axis=1).astype(np.int64), matrix.data[once]
+    pairs, weights = list_edges(dataset.adjacency())
     hidden = hide_edges(SampledGraph(dataset.vertices, pairs, weights.astype(np.float32)), seed)
-    parts = embed_parts(*list_edges(hidden), rows, dim, seed)
-    ranks = np.stack([_reciprocal_ranks(join(parts, weight), hidden) for weight in WEIGHTS])
-    chosen = WEIGHTS[_find_first_best(ranks)]
+    parts = embed_parts(*list_edges(hidden.adjacency.to_csr()), rows, dim, seed)
+    ranks = np.stack([reciprocal_ranks(join(parts, weight), hidden) for weight in WEIGHTS])
+    chosen = WEIGHTS[find_first_best(ranks)]
     whole, order = embed_parts(pairs, weights, rows, dim, seed), np.random.default_rng(seed).permutation(len(parts[0]))
     half, scores = order.size // 2, {}
     for weight, rank in zip(WEIGHTS, ranks.mean(axis=1).tolist(), strict=True):

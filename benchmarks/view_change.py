@@ -57,12 +57,13 @@ def measure_graph(graph: MultiLabelGraph, start: float, seed: int = 0) -> dict[s
         if report["anchors"] == anchors:
             continue
         classifier, after = half.train_classifier(before, graph), read_vectors(model, graph)
-        loss = half.score(classifier, before, graph) - half.score(classifier, after, graph)
+        score_before = half.score(classifier, before, graph)
+        loss = score_before - half.score(classifier, after, graph)
         if report["views"] == views:
             losses.append(loss)
         else:
             changes.append({"edges": model.engine.graph.adjacency.edge_count, "from": views, "to": report["views"]})
-            changes[-1] |= {"loss": loss, "retrained_gain": gain_of_training(half, before, after, graph)}
+            changes[-1] |= {"loss": loss, "retrained_gain": score_trained(half, after, graph) - score_before}
         anchors, views = report["anchors"], report["views"]
     exact = Embedder(dim=DIM, seed=seed).fit(edges)
     return {
@@ -87,11 +88,6 @@ def read_vectors(model: Embedder, graph: MultiLabelGraph) -> NDArray[np.float32]
 def score_trained(half: Half, vectors: NDArray[Any], graph: MultiLabelGraph) -> float:
     """Return the micro-F1 of a classifier that is trained on the same vectors."""
     return half.score(half.train_classifier(vectors, graph), vectors, graph)
-
-
-def gain_of_training(half: Half, before: NDArray[Any], after: NDArray[Any], graph: MultiLabelGraph) -> float:
-    """Return by how much a classifier trained after an anchor is better than one trained before it was."""
-    return score_trained(half, after, graph) - score_trained(half, before, graph)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ GRAPHS = {
     "wikipedia_pos_4777": "Wikipedia words",
     "lastfm_asia": "LastFM",
 }
-SCORES = {"micro": "whole_micro", "macro": "whole_macro"}
+SCORES = ("whole_micro", "whole_macro")
 
 
 def choice() -> str:
@@ -34,13 +34,13 @@ def _choice_row(graph: str) -> list[str]:
     study = load_results("views")
 
     def both(setting: str) -> str:
-        return " / ".join(format_points(study.mean(metric, setting, graph)) for metric in SCORES.values())
+        return " / ".join(format_points(study.mean(metric, setting, graph)) for metric in SCORES)
 
     chosen = {list(RECIPES)[int(number)] for number in study.values("recipe", "auto", graph)}
     best = max(RECIPES, key=lambda recipe: study.mean("whole_micro", recipe, graph))
     regrets = [
         max(study.mean(metric, recipe, graph) for recipe in RECIPES) - study.mean(metric, "auto", graph)
-        for metric in SCORES.values()
+        for metric in SCORES
     ]
     others = [both(name) for name in ("ProNE", "DeepWalk", "auto, 64 dimensions", "auto, 256 dimensions")]
     return [

@@ -14,7 +14,7 @@ from ripplevec.changes import Changes
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
 from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
-from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.errors import FormatError, InvalidValueError, check_choice
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.graph.id_table import IdTable
 from ripplevec.influence._kernels import draw_key
@@ -110,8 +110,7 @@ class LinkScorer:
         for name, value, least in (("negatives", negatives, 1), ("seed", seed, 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InvalidValueError.of(name, f"a whole number ≥ {least}", value)
-        if update not in ("event", "batch"):
-            raise InvalidValueError.of("update", '"event" or "batch"', update)
+        check_choice("update", update, ("event", "batch"))
         self.model, self.negatives, self.seed, self.update = model, negatives, seed, update
         self._apply = model.partial_fit if apply is None else apply
         self._lock = ReadWriteLock()

@@ -92,7 +92,7 @@ def choose_views(graph: SampledGraph, recipes: Recipes, dim: int, seed: int, thr
     ranks = rank_hidden_edges(graph, recipes, dim, seed, threads)
     if ranks is None:
         return ViewChoice(_choose_by_density(graph, recipes), (), len(graph.pairs))
-    return ViewChoice(list(recipes)[_find_first_best(ranks)], _mean_ranks(ranks), len(graph.pairs))
+    return ViewChoice(list(recipes)[find_first_best(ranks)], _mean_ranks(ranks), len(graph.pairs))
 
 
 def reconsider_views(
@@ -102,7 +102,7 @@ def reconsider_views(
     ranks = rank_hidden_edges(graph, recipes, dim, seed, threads)
     if ranks is None:
         return ViewChoice(current, (), len(graph.pairs))
-    names, best = list(recipes), _find_first_best(ranks)
+    names, best = list(recipes), find_first_best(ranks)
     change = _is_better(ranks[best], ranks[names.index(current)], MIN_GAIN)
     return ViewChoice(names[best] if change else current, _mean_ranks(ranks), len(graph.pairs))
 
@@ -138,7 +138,7 @@ def _rank_fold(hidden: HiddenEdges, recipes: Recipes, dim: int, threads: int) ->
     embedding = _SharedEmbedding(hidden.adjacency, threads)
     with limit_blas_to_one_thread():
         vectors = (embedding.embed(Coordinates(views, dim)) for views in recipes.values())
-        return np.stack([_reciprocal_ranks(rows, hidden) for rows in vectors], axis=1)
+        return np.stack([reciprocal_ranks(rows, hidden) for rows in vectors], axis=1)
 
 
 def _make_adjacency(graph: SampledGraph, kept: NDArray[np.int64]) -> Adjacency:
@@ -188,7 +188,7 @@ class _SharedEmbedding:
         return np.asarray(block * np.sqrt(operator.active_count / max(float(np.square(block).sum()), 1e-300)))
 
 
-def _reciprocal_ranks(vectors: NDArray[np.float32], hidden: HiddenEdges) -> NDArray[np.float64]:
+def reciprocal_ranks(vectors: NDArray[np.float32], hidden: HiddenEdges) -> NDArray[np.float64]:
     """Return 1 / rank of each target among the other vertices; equal cosines share their mean rank."""
     query = vectors[hidden.query]
     cosine = np.einsum("ij,ij->i", query, vectors[hidden.target])
@@ -203,7 +203,7 @@ def _mean_ranks(ranks: NDArray[np.float64]) -> tuple[float, ...]:
     return tuple(float(score) for score in ranks.mean(axis=1))
 
 
-def _find_first_best(ranks: NDArray[np.float64]) -> int:
+def find_first_best(ranks: NDArray[np.float64]) -> int:
     """Return the first recipe that the recipe with the highest score does not beat significantly."""
     best = ranks[int(ranks.mean(axis=1).argmax())]
     return next(index for index, other in enumerate(ranks) if not _is_better(best, other, 0.0))
