@@ -537,6 +537,24 @@ def test_correction_that_lost_the_spectrum_starts_again_from_noise(lost: str, ca
     assert model.diagnostics()["anchors_refused"] == 0
 
 
+def test_correction_after_many_arrivals_at_the_same_neighbors_keeps_its_columns(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Their eigenvalue is far above all known ones, and grows in the filter until other columns vanish beside it."""
+    data = planted_partition(communities=20, size=50, inside=8, elsewhere=2, seed=3)
+    arrivals = [(f"new {number}", hub) for number in range(300) for hub in range(5)]
+    parameters: dict[str, Any] = {"dim": 24, "views": "communities+hubs", "anchor_growth": 0}
+    model = Embedder(**parameters).fit(data.edges)
+    model.partial_fit(arrivals)
+    with caplog.at_level(logging.INFO):
+        correct(model.engine)
+    assert "solving from scratch" not in caplog.text
+    exact = Embedder(**parameters).fit([*map(tuple, data.edges.tolist()), *arrivals]).engine.rule.coordinates
+    found = model.engine.rule.coordinates
+    for part in found.parts:
+        assert found.mu[part].sum() > 0.98 * exact.mu[part].sum()
+
+
 @pytest.mark.parametrize("failing", ["_solve_views", "_solve_rotation"])
 def test_refused_correction_keeps_the_vectors(
     failing: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -25,7 +25,7 @@ from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.graph.graph import Graph, GraphDelta, merge_deltas, strip_prefix
 from ripplevec.graph.id_table import encode_ids
 from ripplevec.rules.base import Rule
-from ripplevec.rules.gradual_correction import GradualCorrection
+from ripplevec.rules.gradual_correction import GradualCorrection, is_correction
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.temporal.edge_aging import EdgeAging
@@ -189,8 +189,8 @@ class Engine(CorrectionSchedule, LocalReads):
         for name, value in zip(COUNTERS, state["counters"].tolist(), strict=True):
             setattr(self, name, value)
         pending = strip_prefix("pending_", state)
-        # Earlier versions saved another kind of pending anchor, which is dropped: the next one corrects all vectors.
-        self.correction = self._restore_correction(pending, self) if "stage" in pending else None
+        # An anchor that an earlier version had begun is dropped: the next one corrects all vectors.
+        self.correction = self._restore_correction(pending, self) if is_correction(pending) else None
         self.growth_slack = 0.0
 
     def _graph_steps(self, batch: Batch) -> Iterable[GraphDelta]:

@@ -24,7 +24,7 @@ from ripplevec.graph.adjacency import SUM_TOLERANCE
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.influence.cascade import CachedCascade
 from ripplevec.rules.base import Rule
-from ripplevec.rules.gradual_correction import MAX_FRESH_PASSES, STAGES, describe_saved_arrays
+from ripplevec.rules.gradual_correction import MAX_FRESH_PASSES, STAGES, describe_saved_arrays, is_correction
 from ripplevec.rules.paper import PaperRule
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.temporal.decay import RESCALE_HALF_LIVES
@@ -90,7 +90,7 @@ def check_state(state: Arrays, *, dim: int, directed: bool, rule: Rule, aging: E
     _check_rule(strip_prefix("rule_", dict(state)), rule, rows, next_arrival)
     if aging is not None:
         _check_edge_aging(strip_prefix("memory_", dict(state)), aging, rows, next_arrival)
-    if "stage" in (pending := strip_prefix("pending_", dict(state))):
+    if is_correction(pending := strip_prefix("pending_", dict(state))):
         _check_correction(pending, rule, rows, next_arrival, sequence)
 
 

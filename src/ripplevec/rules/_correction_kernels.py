@@ -107,12 +107,15 @@ def _add_row(
     sums: NDArray[np.float32],
     totals: NDArray[np.float64],
 ) -> None:
-    """Add d·y and y to `sums`, and strength, degree and one to `totals`."""
+    """Add d·y, y, d·y² and y² to `sums`, and strength, degree and one to `totals`."""
     strength = np.float32(links.strength[row] * per_unit)
-    weighted, plain = sums[0], sums[1]
+    weighted, plain, weighted_squares, squares = sums[0], sums[1], sums[2], sums[3]
     for j in range(values.size):
         weighted[j] += strength * values[j]
         plain[j] += values[j]
+        square = values[j] * values[j]
+        weighted_squares[j] += strength * square
+        squares[j] += square
     totals[0] += links.strength[row] * per_unit
     totals[1] += links.degree[row]
     totals[2] += 1.0
@@ -190,7 +193,7 @@ def filter_rows(
     totals: NDArray[np.float64],
 ) -> None:
     """Compute rows of one filter step; a row of the target depends only on its own old value."""
-    scratch = np.zeros((3, current.shape[1]), np.float32)
+    scratch = np.zeros((1 + len(sums), current.shape[1]), np.float32)
     _filter_rows(links, arrival, step, rows, current, target, scratch[0], scratch[1:], sums, totals)
 
 

@@ -21,7 +21,7 @@ speed: the same batches give the same bits on any number of threads, also if the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import cache, partial
@@ -53,6 +53,7 @@ from ripplevec.views.view_choice import ViewChoice
 
 CHUNK_ROWS = 1_024  # rows whose sums are added up separately, so that several threads can work on large batches
 MAX_FRESH_PASSES = 13  # Rayleigh–Ritz steps of a correction from noise or from other views; the first has no filter
+MAX_COLUMN_GROWTH = 8.0  # of a column's length in a filter, which does not grow if all eigenvalues are as expected
 FRESH_TOLERANCE = 1e-3  # relative change of each view's eigenvalue sum at which such a correction has converged
 
 STAGES = ("copy", "probe", "filter", "project", "solve", "rotate", "transform", "align", "catch_up", "announce")
@@ -72,7 +73,7 @@ _NUMBERS = {
 }  # fmt: skip
 _ARRAYS = (
     "columns", "ritz", "previous_sums", "column_mu", "lowest", "tau", "shifts", "center", "transform", "block_totals",
-    "grams", "products",
+    "grams", "products", "column_lengths", "unfiltered_lengths",
 )  # fmt: skip
 """Attributes that are saved."""
 
@@ -107,6 +108,7 @@ class GradualCorrection(CorrectionPace):
         self.filter = ScaledFilter(new)
         self.tau = np.zeros(views)  # in the weight unit of new edges, like all sums
         self.shifts, self.center = np.zeros((2, dim)), np.zeros(dim)  # of the current and the previous block
+        self.column_lengths = self.unfiltered_lengths = np.zeros(dim)  # of the block, now and before the filter
         self.block_totals: NDArray[np.float64] = np.zeros(3)  # strength, endpoints and rows with edges, of the block
         self.grams: NDArray[np.float64] = np.zeros((3, dim, dim))  # sums of the project stage
         self.transform: NDArray[np.float64] = np.zeros((dim, dim))  # from filtered columns to Ritz vectors, or new rows
@@ -278,13 +280,16 @@ class GradualCorrection(CorrectionPace):
 
     def _begin_filter(self) -> None:
         self.filter.begin(self.column_mu, self.lowest)
+        self.unfiltered_lengths = self.column_lengths
         self._begin_stage("filter")
 
     def _complete_block(self) -> None:
-        """Compute the shift that deflates the current block, and its center, from the sums over its rows."""
-        (weighted, plain), (strength, _, active) = self.sums
+        """Compute the shift that deflates the current block, its center and lengths, from the sums over its rows."""
+        (weighted, plain, weighted_squares, squares), (strength, _, active) = self.sums
         tau = self.filter.per_column(self.tau)
-        shift = (weighted + tau * plain) / np.maximum(strength + tau * active, 1e-300)
+        volume = np.maximum(strength + tau * active, 1e-300)
+        shift = (weighted + tau * plain) / volume
+        self.column_lengths = np.sqrt(np.maximum(weighted_squares + tau * squares - volume * shift**2, 0.0))
         self.shifts, self.center = np.stack([shift, self.shifts[0]]), (weighted - shift * strength) / max(active, 1.0)
         self.block_totals = self.sums[1]
 
@@ -301,11 +306,19 @@ class GradualCorrection(CorrectionPace):
             self._start_from_noise()
             return
         self._complete_block()
-        if self.filter.in_last_step:
+        if self.filter.in_last_step or self._has_unknown_eigenvalue():
             self._begin_stage("project")
         else:
             self.filter.begin_next()
             self._begin_stage("filter")
+
+    def _has_unknown_eigenvalue(self) -> bool:
+        """Return whether a column has grown in the filter: the graph has an eigenvalue beyond those of its columns.
+
+        A few hubs that got very many neighbors are enough. Its eigenvector grows with every step, and would soon be
+        all that is left of the other columns. While they still differ, a Rayleigh–Ritz step finds the eigenvalue.
+        """
+        return bool((self.column_lengths > MAX_COLUMN_GROWTH * self.unfiltered_lengths).any())
 
     def _kernel_step(self, unit: float) -> FilterStep:
         """Return the coefficients of the step in progress; `unit` is the stored value of a new weight of one."""
@@ -416,7 +429,8 @@ class GradualCorrection(CorrectionPace):
             return self.passes >= MAX_FRESH_PASSES or (self.passes > OTHER_VIEW_PASSES and settled)
         smallest, cutoff = np.array([ritz[part].min(initial=1.0) for part in self.new.parts]), self.filter.cutoff
         strong_enough = (cutoff <= MIN_CUTOFF) | (smallest >= REPEAT_RATIO * cutoff)
-        return bool(strong_enough.all()) or self.passes >= MAX_ANCHOR_PASSES
+        complete = self.filter.in_last_step and bool(strong_enough.all())
+        return complete or self.passes >= MAX_ANCHOR_PASSES
 
     def _start_from_noise(self) -> None:
         if self.fresh:
@@ -437,7 +451,9 @@ class GradualCorrection(CorrectionPace):
             where = slice(begin, min(begin + SLICE_ROWS, last))
             rows = self.workspace.current.array[where] = self._transform_rows(store, where, matrix)
             active, strength = links.degree[where] > 0, links.strength[where] / unit
-            sums[0] += np.stack([strength @ rows.astype(np.float64), rows.sum(axis=0, dtype=np.float64)])
+            values = rows.astype(np.float64)
+            squares = np.square(values)
+            sums[0] += np.stack([strength @ values, values.sum(axis=0), strength @ squares, squares.sum(axis=0)])
             sums[1] += [strength[active].sum(), links.degree[where].sum(), active.sum()]
         return _NO_ROWS
 
@@ -632,10 +648,15 @@ class GradualCorrection(CorrectionPace):
         return correction
 
 
+def is_correction(saved: Mapping[str, NDArray[Any]]) -> bool:
+    """Return whether saved arrays are a correction of this version; earlier ones saved fewer arrays."""
+    return "column_lengths" in saved
+
+
 def describe_saved_arrays(stage: str, rows: int, dim: int, views: int) -> dict[str, tuple[Any, tuple[int, ...]]]:
     """Return type and shape of the arrays of finite numbers in a saved correction, by name."""
     shapes: dict[str, tuple[int, ...]] = {
-        **dict.fromkeys(("ritz", "column_mu", "center"), (dim,)),
+        **dict.fromkeys(("ritz", "column_mu", "center", "column_lengths", "unfiltered_lengths"), (dim,)),
         **dict.fromkeys(("lowest", "tau", "previous_sums", "filter_cutoff", "filter_half", "filter_middle"), (views,)),
         **dict.fromkeys(("filter_first_sigma", "filter_sigma"), (views,)),
         **dict.fromkeys(("transform", "products"), (dim, dim)),
@@ -653,6 +674,7 @@ def describe_saved_arrays(stage: str, rows: int, dim: int, views: int) -> dict[s
 def _sum_shapes(stage: str, dim: int, views: int) -> list[tuple[int, ...]]:
     """Return the shapes of the sums over rows that a stage adds up."""
     shapes: dict[str, list[tuple[int, ...]]] = {
+        **dict.fromkeys(("copy", "filter", "rotate"), [(4, dim), (3,)]),
         "project": [(3, dim, dim), (1,)],
         "transform": [(dim, dim), (views,)],
     }

@@ -185,10 +185,9 @@ class RippleRule:
 
     def prepare_workspace(self, store: VectorStore) -> Workspace:
         """Return the memory of gradual corrections, with room for all rows."""
-        is_first, self.workspace = self.workspace is None, self.workspace or Workspace(store)
+        self.workspace = self.workspace or Workspace(store)
         self.workspace.grow(store.graph.adjacency.capacity)
-        if is_first:
-            self.workspace.allocate()
+        self.workspace.allocate()
         return self.workspace
 
     def _continue_choice(self, store: VectorStore) -> ViewChoice:
