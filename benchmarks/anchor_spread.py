@@ -47,7 +47,7 @@ def _compare_on(edges: NDArray[np.int64], vertices: int) -> dict[str, float]:
     shown, hidden_edges = edges[~hidden], edges[hidden]
     begin = int(np.searchsorted(shown.max(axis=1), vertices))
     exact = Embedder(dim=DIM, anchor_growth=0).fit(shown)
-    results = {"exact, mrr": _rank_hidden(exact, hidden_edges)}
+    results = {"exact, mrr": rank_hidden(exact, hidden_edges)}
     for spread in (0.0, *SPREADS):
         model = _grow(shown, begin, spread)
         name = f"spread {spread}" if spread else "immediate"
@@ -76,7 +76,7 @@ def _measure(model: Embedder, exact: Embedder, hidden: NDArray[np.int64]) -> dic
     return {
         "captured": _captured_sum(model) / _captured_sum(exact),
         "largest_cosine": float(model.engine.rule.orthogonality_error(model.engine.store)),
-        "mrr": _rank_hidden(model, hidden),
+        "mrr": rank_hidden(model, hidden),
     }
 
 
@@ -88,7 +88,7 @@ def _captured_sum(model: Embedder) -> float:
     return sum(view.captured_spectrum(store.graph.adjacency, rows[:, part], threads=threads) for view, part in views)
 
 
-def _rank_hidden(model: Embedder, hidden: NDArray[np.int64]) -> float:
+def rank_hidden(model: Embedder, hidden: NDArray[np.int64]) -> float:
     """Return the MRR of one end of hidden edges, among it and random vertices."""
     random = np.random.default_rng(2)
     known = np.array([first in model and second in model for first, second in hidden.tolist()])

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def measure_stream(vertices: int, arrivals: int, batch_size: int, seed: int = 1)
     warm_up(models, batch_size)
     make_anchor_due(models["default"])
     random = np.random.default_rng(seed)
-    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in models}
+    seconds: dict[str, list[NDArray[np.float64]]] = {name: [] for name in models}
     processor: dict[str, float] = dict.fromkeys(models, 0.0)
     first, stop = len(models["default"]), len(models["default"]) + arrivals
     while first < stop:
@@ -44,7 +45,7 @@ def measure_stream(vertices: int, arrivals: int, batch_size: int, seed: int = 1)
         targets = (random.random((last - first, EDGES_PER_ARRIVAL)) * vertices).astype(np.int64)
         for name, model in models.items():
             began = time.process_time()
-            seconds[name] += add_arrivals(model, first, targets, batch_size)
+            seconds[name].append(add_arrivals(model, first, targets, batch_size))
             processor[name] += time.process_time() - began
         first = last
     return summarize(seconds, processor, arrivals, models["default"].engine.anchors)
@@ -69,38 +70,37 @@ def warm_up(models: dict[str, Embedder], batch_size: int) -> None:
             add_arrivals(model, first + step * count, targets, batch_size)
 
 
-def add_arrivals(model: Embedder, first: int, targets: NDArray[np.int64], batch_size: int) -> list[tuple[float, float]]:
-    """Add vertices first, first + 1, … with edges to their targets; return the seconds of each call.
+def add_arrivals(model: Embedder, first: int, targets: NDArray[np.int64], batch_size: int) -> NDArray[np.float64]:
+    """Add vertices first, first + 1, … with edges to their targets; return the seconds of each call, a row per call.
 
-    The second number counts only the time in which this thread had a processor.
+    The second column counts only the time in which this thread had a processor. The figures are in an array: Python's
+    garbage collector would go through hundreds of thousands of tuples now and then, during an arrival.
     """
-    seconds = []
-    if batch_size == 1:
-        for number, neighbors in enumerate(targets.tolist()):
-            began, own = time.perf_counter(), time.thread_time()
-            model.add_vertex(first + number, neighbors)
-            seconds.append((time.perf_counter() - began, time.thread_time() - own))
-        return seconds
-    for begin in range(0, len(targets), batch_size):
+    begins = range(0, len(targets), batch_size)
+    seconds = np.empty((len(begins), 2))
+    for index, begin in enumerate(begins):
         part = targets[begin : begin + batch_size]
-        src = np.repeat(np.arange(first + begin, first + begin + len(part)), EDGES_PER_ARRIVAL)
-        batch = np.stack([src, part.ravel()], axis=1)
+        if batch_size == 1:
+            call: partial[Any] = partial(model.add_vertex, first + begin, part[0].tolist())
+        else:
+            src = np.repeat(np.arange(first + begin, first + begin + len(part)), EDGES_PER_ARRIVAL)
+            call = partial(model.partial_fit, np.stack([src, part.ravel()], axis=1))
         began, own = time.perf_counter(), time.thread_time()
-        model.partial_fit(batch)
-        seconds.append((time.perf_counter() - began, time.thread_time() - own))
+        call()
+        seconds[index] = time.perf_counter() - began, time.thread_time() - own
     return seconds
 
 
 def summarize(
-    seconds: dict[str, list[tuple[float, float]]], processor: dict[str, float], arrivals: int, anchors: int
+    seconds: dict[str, list[NDArray[np.float64]]], processor: dict[str, float], arrivals: int, anchors: int
 ) -> dict[str, float]:
     """Return percentiles and means in microseconds, and the cost with anchors relative to that without.
 
     Percentiles of the time on a processor (`thread_…`) are those that a quiet machine would have, about.
     """
     figures: dict[str, float] = {"anchors": anchors, "arrivals": arrivals}
-    for name, pairs in seconds.items():
-        values, own = np.array(pairs).T
+    for name, parts in seconds.items():
+        values, own = np.concatenate(parts).T
         figures[f"{name}_mean_us"] = float(values.sum()) / arrivals * 1e6
         figures[f"{name}_processor_us"] = processor[name] / arrivals * 1e6
         figures |= {f"{name}_{key}_us": float(np.percentile(values, q)) * 1e6 for key, q in PERCENTILES.items()}

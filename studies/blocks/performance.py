@@ -177,6 +177,24 @@ def anchor_spread() -> str:
     )
 
 
+def anchor_interval() -> str:
+    """Return the accuracy of streams with fewer and fewer anchors."""
+    record = read_record("anchor_interval.json")
+    if record is None:
+        return MISSING
+    rows = {
+        "MRR of hidden edges": "{mrr:.4f}",
+        "MRR of hidden edges of recent vertices": "{mrr of recent:.4f}",
+        "anchors": "{anchors:.0f}",
+    }
+    keys = [name.split(", ") for name in record if name.endswith(", mrr")]
+    return "\n\n".join(
+        f"{graph.capitalize()}:\n\n"
+        + _format_table({i: _strip_prefix(f"{graph}, {i}, ", record) for name, i, _ in keys if name == graph}, rows)
+        for graph in dict.fromkeys(name for name, *_ in keys)
+    )
+
+
 def mapped() -> str:
     """Return the cost of memory-mapped vectors."""
     record = read_record("mapped.json")

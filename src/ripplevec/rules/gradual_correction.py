@@ -674,7 +674,7 @@ def describe_saved_arrays(stage: str, rows: int, dim: int, views: int) -> dict[s
 def _sum_shapes(stage: str, dim: int, views: int) -> list[tuple[int, ...]]:
     """Return the shapes of the sums over rows that a stage adds up."""
     shapes: dict[str, list[tuple[int, ...]]] = {
-        **dict.fromkeys(("copy", "filter", "rotate"), [(4, dim), (3,)]),
+        **{name: [(4, dim), (3,)] for name in ("copy", "filter", "rotate")},
         "project": [(3, dim, dim), (1,)],
         "transform": [(dim, dim), (views,)],
     }
