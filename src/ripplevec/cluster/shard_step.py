@@ -76,6 +76,8 @@ class ShardBackend:
         self.refreshed: list[RowArray] = [NO_ROWS]  # the frontier of each round
         self.shortened = 0
         self.placed_existing = False  # whether the batch placed vertices that existed before it, on any shard
+        # Whether no edge of an existing vertex has changed, and there are reads and rounds left for influence.
+        self.only_arrivals = update.only_arrivals and shard.window is None and min(rule.depth, rule.max_reads // 2) > 0
         self._plan_pushes()
 
     def _schedule(self, update: GraphUpdate, kept: RowArray) -> None:
@@ -134,15 +136,23 @@ class ShardBackend:
         """Place existing vertices that gained a placed neighbor, frontier by frontier.
 
         Most batches have none. Therefore the changed endpoints are already sampled here, and their number is added up
-        in the same exchange.
+        in the same exchange. If there cannot be any, because the batch consists of arrivals, round 1 begins here.
         """
         state = self._kernel_state
         self.touched = kernels.find_placement_candidates(state, self.changes.endpoints[:, 0].copy())
         self.newcomers = self.new_rows[state.placed[self.new_rows] == 1]
         frontier = self.touched[state.placed[self.touched] == 0]
         existing_edges = int(np.count_nonzero(self.changes.later_numbers < self.first_new))  # counted on one shard each
-        self.frontier = self._sample_changed_endpoints()
+        influenced = NO_ROWS
+        if self.only_arrivals:
+            self._mark_seen(self.newcomers.copy())
+            influenced = self._sample_from_new()
+        stamps = self.store.seen[influenced]
+        self.frontier = self._mark_seen(influenced.copy()) if self.only_arrivals else self._sample_changed_endpoints()
         size, self.events = self._request_frontier(frontier.size, self.new_rows.size + existing_edges)
+        if self.only_arrivals and size:  # round 1 has to wait until these vertices are placed
+            self.only_arrivals, self.frontier = False, NO_ROWS
+            self.store.seen[influenced], self.store.seen[self.newcomers] = stamps, 0
         while size:
             frontier = self._place_frontier(frontier, first=not self.placed_existing)
             self.placed_existing, size = True, self.mesh.sum(frontier.size)
@@ -176,7 +186,9 @@ class ShardBackend:
 
     def sample_changed_endpoints(self) -> int:
         """Set the frontier to changed endpoints of this shard; the shard of the other endpoint samples that one."""
-        influence.mark_seen(self.newcomers.copy(), self.store.seen, self.stamp)
+        if self.only_arrivals:
+            return 0
+        self._mark_seen(self.newcomers.copy())
         self.first_round_sources = self._existing_newcomers
         if self.placed_existing:  # some of them are changed endpoints
             self.frontier = self._sample_changed_endpoints()
@@ -241,6 +253,8 @@ class ShardBackend:
 
         Influence of new vertices needs no messages: it is drawn from the edges that came with them.
         """
+        if depth == 1 and self.only_arrivals:  # `place` has drawn it
+            return self.requested.size, 0
         reached, total_reads = [NO_ROWS], 0
         if self.requested.size or self.placed_existing:  # otherwise no shard has a candidate
             reads = int(kernels.count_neighbor_reads(self._links, self.frontier, limit))
