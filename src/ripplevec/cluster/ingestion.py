@@ -134,11 +134,12 @@ class GraphUpdate:
         all_positions = np.sort(np.concatenate([new for _, new in received]))
         graph.arrival[rows] = self.next_arrival + np.searchsorted(all_positions, own_positions)
         codes, numbers = np.empty((2, len(batch), 2), np.int64)
-        for shard, (answer, _) in enumerate(received):
-            for end, (remote_rows, remote_numbers) in enumerate(answer):
-                kernels.number_by_position(remote_numbers, all_positions, self.next_arrival)
-                entries = positions[end][shard], end
-                codes[entries], numbers[entries] = remote_rows * size + shard, remote_numbers
+        for end in (0, 1):
+            end_rows, end_numbers = zip(*(answer[end] for answer, _ in received), strict=True)
+            entries = np.concatenate(positions[end]), end
+            codes[entries] = np.concatenate([part * size + shard for shard, part in enumerate(end_rows)])
+            numbers[entries] = np.concatenate(end_numbers)
+        kernels.number_by_position(numbers.reshape(-1), all_positions, self.next_arrival)
         self.next_arrival += all_positions.size
         return codes, numbers
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as shard_kernels
-from ripplevec.cluster.halo import Halo, PrefetchedHalo, PushedRows, pack_pushed_rows, pack_rows
+from ripplevec.cluster.halo import Halo, PrefetchedHalo, pack_pushed_rows, pack_rows
 from ripplevec.cluster.ingestion import NO_ROWS, GraphUpdate
 from ripplevec.cluster.routing import split_at, split_positions, split_rows
 from ripplevec.graph.adjacency import RowArray
@@ -100,10 +100,9 @@ class ShardBackend:
         from_new = np.flatnonzero((numbers[:, 0] >= self.first_new) & (endpoints[:, 1] < 0))
         self.prefetched.set_arrival_numbers(-1 - endpoints[from_new, 1], numbers[from_new, 1])
         rows, neighbors = self.endpoints_to_new[np.flatnonzero(self.endpoints_to_new[:, 1] < 0)].T
-        # Each pair of a row and a reading shard once, written like a row code.
-        _, read_by, _ = shard_kernels.index_distinct(rows * shards + (-1 - neighbors) % shards)
-        self.unpushed = split_rows(read_by, shards)  # for each shard, rows to push as soon as they are placed
-        self.pushed: list[list[RowArray]] = [[NO_ROWS] for _ in self.unpushed]
+        # Rows to push as soon as they are placed: each pair of a row and a reading shard once, like a row code.
+        _, self.unpushed, _ = shard_kernels.index_distinct(rows * shards + (-1 - neighbors) % shards)
+        self.pushed = [NO_ROWS]
 
     # ------------------------------------------------------------------ new vertices
 
@@ -117,15 +116,14 @@ class ShardBackend:
                     worker.admit_wave(step_rows)
             self.shortened += worker.shortened
 
-    def _push_placed(self, moved: Sequence[RowArray] = (), stamp: int = 0) -> None:
+    def _push_placed(self, moved: RowArray = NO_ROWS, stamp: int = 0) -> None:
         """Push, to each shard, the rows that it reads and that are placed now, and `moved` rows pushed before."""
-        packed: list[PushedRows] = []
-        for shard, rows in enumerate(self.unpushed):
-            placed = self.store.placed[rows] == 1
-            self.unpushed[shard] = rows[~placed]
-            self.pushed[shard].append(rows[placed])
-            selected = np.concatenate([rows[placed], moved[shard]]) if moved else rows[placed]
-            packed.append(pack_pushed_rows(self.store, selected))
+        shards = self.mesh.size
+        placed = self.store.placed[self.unpushed // shards] == 1
+        self.pushed.append(self.unpushed[placed])
+        self.unpushed = self.unpushed[~placed]
+        selected = split_rows(np.concatenate([self.pushed[-1], moved]), shards)
+        packed = [pack_pushed_rows(self.store, rows) for rows in selected]
         self.shard.sent += sum(column.nbytes for columns in packed for column in columns)
         self.shard.needed += sum(vectors.nbytes for _, vectors in packed)
         self.prefetched.receive_pushed(self.mesh.exchange(packed), stamp)
@@ -319,8 +317,8 @@ class ShardBackend:
 
         Newcomers that existed before the batch are always refreshed, because the rows they read are not recorded.
         """
-        before = [np.concatenate(rows) for rows in self.pushed]
-        self._push_placed([rows[self._existing_and_moved(rows)] for rows in before], self.stamp)
+        before = np.concatenate(self.pushed)
+        self._push_placed(before[self._existing_and_moved(before // self.mesh.size)], self.stamp)
         existing = self.graph.arrival[self.newcomers] < self.first_new
         halo = self._fetch_halo(self.newcomers[existing], UNLIMITED, 0)[0] if self.placed_existing else None
         with self.prefetched.mapped(), halo.mapped() if halo else nullcontext():
