@@ -5,10 +5,10 @@
 Streams of arrivals with five edges and 128 columns, in batches from a single arrival to 100,000 edges, are applied to
 `Embedder` with one thread per core and to `ShardedEmbedder` with 1, 2, 4 and 8 shards on the same cores. For each size
 of batches, the median of the elapsed time is recorded, and that of the processor time of the driver and of all shards
-together. Their ratio to that of `Embedder` (`processor_of_single`) hardly depends on the load of the machine: it is the
-share of the throughput that shards would reach if they never waited for each other. The bytes sent between shards are
-counted, and so is the necessary part of them: the remote rows that are read. `_cluster_model.py` extrapolates these
-metrics, and those of `cluster_messages.py`, to many machines.
+together. Their ratio to that of `Embedder` (`processor_of_single`) depends less on the load of the machine than elapsed
+time: it is the share of the throughput that shards would reach if they never waited for each other. The bytes sent
+between shards are counted, and so is the necessary part of them: the remote rows that are read. `_cluster_model.py`
+extrapolates these metrics, and those of `cluster_messages.py`, to many machines.
 """
 
 from __future__ import annotations

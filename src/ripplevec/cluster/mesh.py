@@ -293,7 +293,7 @@ class SocketMesh(Mesh):
 
 
 def _configure_tcp(connection: socket.socket) -> None:
-    """Send small messages at once, and notice within half a minute that the machine of the peer is gone."""
+    """Send small messages at once, and check on an idle connection whether the machine of the peer still answers."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}.items():
