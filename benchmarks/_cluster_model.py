@@ -2,7 +2,7 @@
 
 The time of a batch with B arrivals on S shards is the sum of
 
-    call       c: the driver calls the first shard through Ray, and reads the summary
+    call       c: the driver sends the batch to the first shard, and waits for the summary
     driver     B d: the driver prepares the batch and its result
     exchanges  E (e + m (S − 1) + LATENCY): in each exchange, a shard sends and receives S − 1 messages
     work       B (w + x (1 − 1/S)) / (S · speedup by the threads of a shard)

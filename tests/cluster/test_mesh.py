@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from ripplevec.cluster import mesh as meshes
-from ripplevec.cluster.mesh import Mesh, MeshListener, ShardLostError, connect_locally
+from ripplevec.cluster.mesh import Mesh, MeshListener, ShardLostError, connect_driver, connect_locally
 
 TOKEN = b"secret token"
 
@@ -145,6 +145,33 @@ def test_stranger_does_not_disturb_connecting_shards() -> None:
     assert run(opened, lambda mesh: mesh.sum(1)) == [2, 2]
     for mesh in opened:
         mesh.close()
+
+
+@pytest.mark.parametrize("unix", [True, False])
+def test_driver_exchanges_messages_with_the_first_shard_only(unix: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not unix:
+        monkeypatch.setattr(meshes, "_unix_address", lambda address: "/no/such/directory/socket")
+    listener = MeshListener("127.0.0.1")
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(listener.connect, 0, [listener.address], TOKEN, 20.0, with_driver=True)
+        driver = connect_driver([listener.address], TOKEN, 20.0)
+    shard = first.result()
+    assert (shard.size, shard.peers, driver.index) == (1, [], 1)
+    driver.send_all({0: "program"})
+    assert shard.receive(1) == "program"
+    shard.send_all({1: np.arange(3)})
+    assert driver.receive(0).tolist() == [0, 1, 2]
+    shard.close()
+    with pytest.raises(ShardLostError):
+        driver.receive(0)
+    driver.close()
+
+
+def test_driver_without_first_shard_raises_shard_lost() -> None:
+    listener = MeshListener("127.0.0.1")
+    listener.close()
+    with pytest.raises(ShardLostError, match="driver could not connect"):
+        connect_driver([listener.address], TOKEN, 1.0)
 
 
 def test_message_in_many_parts_is_sent_completely(monkeypatch: pytest.MonkeyPatch) -> None:

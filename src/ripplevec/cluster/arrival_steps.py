@@ -99,7 +99,7 @@ class RemoteArrivalGraph(RemoteCascadeGraph):
         slices = [BatchSlice(batch, 0) for batch in batches]
         results = transport.run("intern_slice", slices, next_arrival=self.next_arrival)
         pairs, _, _, self.next_arrival = results[0]
-        arrived = np.concatenate([rows * transport.size + shard for shard, (_, rows, _, _) in enumerate(results)])
+        arrived = self._engine.encode_rows(rows for _, rows, _, _ in results)
         return pairs, arrived[np.argsort(np.concatenate([numbers for _, _, numbers, _ in results]))]
 
     def _apply_rows(

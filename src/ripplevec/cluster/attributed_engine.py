@@ -46,13 +46,13 @@ class AttributedShardReads(AttributedReads, ShardReads):
     def _find_nearest_joined(
         self, query: NDArray[np.float64], count: int, exclude: int
     ) -> tuple[RowArray, NDArray[np.float32]]:
-        results = self.query("search_joined", self.exclude_on_shards(exclude), query=query, count=count)
+        results = self.query("search_joined", self.row_on_owner(exclude), query=query, count=count)
         return self.merge_nearest(results, count)
 
     def _find_nearest_parts(
         self, part: NDArray[np.float32], count: int, exclude: int
     ) -> tuple[RowArray, NDArray[np.float32]]:
-        results = self.query("search_parts", self.exclude_on_shards(exclude), part=part, count=count)
+        results = self.query("search_parts", self.row_on_owner(exclude), part=part, count=count)
         return self.merge_nearest(results, count)
 
     def sizes(self) -> dict[str, int]:

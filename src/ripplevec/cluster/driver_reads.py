@@ -6,7 +6,7 @@ are valid until the next batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -116,36 +116,21 @@ class ShardReads(EngineReads):
         self, method: str, rows: RowArray, *columns: NDArray[Any], **constants: Any
     ) -> tuple[list[Any], list[RowArray]]:
         """Query each shard about its rows; return the results, and the positions of these rows in `rows`."""
-        positions = self._positions_by_shard(rows)
+        positions = split_positions(rows, self.transport.size)
         return self.query(method, *self._split_columns(positions, rows, *columns), **constants), positions
 
     def _split_columns(
         self, positions: list[RowArray], rows: RowArray, *columns: NDArray[Any]
     ) -> list[list[NDArray[Any]]]:
         """Split rows (decoded to rows on their shards) and further columns by shard."""
-        shards = self.transport.size
-        return [
-            [rows[part] // shards for part in positions],
-            *([column[part] for part in positions] for column in columns),
-        ]
+        return [[column[part] for part in positions] for column in (rows // self.transport.size, *columns)]
 
-    def _positions_by_shard(self, rows: RowArray) -> list[RowArray]:
-        return split_positions(rows % self.transport.size, self.transport.size)
-
-    def split_by_shard(self, rows: RowArray, *columns: NDArray[Any]) -> list[list[NDArray[Any]]]:
-        """Return rows (decoded to rows on their shards) and further columns, each split by shard."""
-        return self._split_columns(self._positions_by_shard(rows), rows, *columns)
-
-    def encode_rows(self, parts: list[RowArray]) -> RowArray:
+    def encode_rows(self, parts: Iterable[RowArray]) -> RowArray:
         """Return the row codes of rows on each shard."""
         return np.concatenate([rows * self.transport.size + shard for shard, rows in enumerate(parts)])
 
-    def exclude_on_shards(self, code: int) -> list[int]:
-        """Return, for each shard, the row that a search on it excludes: that of a vertex on its shard, else −1."""
-        return self._row_on_owner(code) if code >= 0 else [-1] * self.transport.size
-
-    def _row_on_owner(self, code: int) -> list[int]:
-        """Return, for each shard, the row of a vertex if it is on that shard, else −1."""
+    def row_on_owner(self, code: int) -> list[int]:
+        """Return, for each shard, the row of a vertex if it is on that shard, else −1; code −1 is no vertex."""
         shards = self.transport.size
         return [code // shards if code % shards == shard else -1 for shard in range(shards)]
 
@@ -162,8 +147,8 @@ class ShardReads(EngineReads):
 
     def rows_by_arrival(self, select: Callable[[RowArray], NDArray[np.bool_]] | None = None) -> RowArray:
         """Return the rows of all vertices, or of those whose arrival numbers `select` marks, in order of arrival."""
-        shards, results = self.transport.size, self.query("list_rows")
-        rows = np.concatenate([rows * shards + shard for shard, (rows, _) in enumerate(results)])
+        results = self.query("list_rows")
+        rows = self.encode_rows(rows for rows, _ in results)
         numbers = np.concatenate([numbers for _, numbers in results])
         order = np.argsort(numbers, kind="stable")
         return rows[order] if select is None else rows[order][select(numbers[order])]
@@ -178,7 +163,7 @@ class ShardReads(EngineReads):
 
     def read_row(self, row: int, attributes: Sequence[str]) -> list[Any]:
         """Return some attributes of one row, as numbers; see `read_rows`."""
-        results = self.query("read_row", self._row_on_owner(row), attributes=attributes)
+        results = self.query("read_row", self.row_on_owner(row), attributes=attributes)
         return cast(list[Any], results[row % self.transport.size])
 
     def read_edges(self, rows: RowArray, attribute: str) -> NDArray[Any]:
@@ -191,7 +176,7 @@ class ShardReads(EngineReads):
 
     def list_neighbors(self, row: int, limit: int | None) -> tuple[RowArray, NDArray[np.float32]]:
         """Return the neighbors of a row and the stored edge weights, latest edge first: all, or `limit` of them."""
-        results = self.query("list_neighbors", self._row_on_owner(row), limit=limit)
+        results = self.query("list_neighbors", self.row_on_owner(row), limit=limit)
         return cast(tuple[RowArray, NDArray[np.float32]], results[row % self.transport.size])
 
     def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
@@ -204,7 +189,7 @@ class ShardReads(EngineReads):
         Every shard searches its own rows with its own search object; `search` is not used. Among equal cosines the
         earlier arrival comes first.
         """
-        excluded = self.exclude_on_shards(query.exclude)
+        excluded = self.row_on_owner(query.exclude)
         results = self.query(
             "search_nearest", excluded, query=query, count=count, sequence=self.sequence, anchors=self.anchors
         )
@@ -212,7 +197,7 @@ class ShardReads(EngineReads):
 
     def merge_nearest(self, results: list[Any], count: int) -> tuple[RowArray, NDArray[np.float32]]:
         """Return the best of the rows, cosines and arrival numbers that every shard found."""
-        codes = self.encode_rows([rows for rows, _, _ in results])
+        codes = self.encode_rows(rows for rows, _, _ in results)
         cosines, numbers = (np.concatenate([result[part] for result in results]) for part in (1, 2))
         best = np.lexsort((numbers, -cosines))[:count]
         return codes[best], cosines[best]
@@ -229,7 +214,7 @@ class ShardReads(EngineReads):
 
     def copy_vectors(self, rows: RowArray) -> tuple[Any, Callable[[Any], NDArray[np.float32]]]:
         """Copy the stored vectors of rows to the object store, where they stay until they are read."""
-        positions, to_served = self._positions_by_shard(rows), self.rule.served_transform()
+        positions, to_served = split_positions(rows, self.transport.size), self.rule.served_transform()
         copies = self.submit("read_rows", *self._split_columns(positions, rows), attribute="vectors")
 
         def fetch_served(references: Any) -> NDArray[np.float32]:

@@ -200,7 +200,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         if self.aging is not None:
             batch, rescaling = self.aging.advance(batch)
             aging = AgingStep(rescaling, self._compute_weight_scale().unit, self.aging.clock.now)
-        shards, parts = self.transport.size, split_batch_for_shards(batch, self.transport.size)
+        parts = split_batch_for_shards(batch, self.transport.size)
         removals = [vertex for part in parts[0] if isinstance(part, VertexRemoval) for vertex in ids_to_list(part.id)]
         context = {
             "next_arrival": self.next_arrival,
@@ -218,7 +218,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         self.weight_scale = self._compute_weight_scale()
         self.rule.rows_shortened = sum(summary.shortened for summary in summaries)
         self._changed = self._track_changed([summary.moved for summary in summaries])
-        moved = np.concatenate([part.rows * shards + shard for shard, part in enumerate(self._changed.moved)])
+        moved = self.encode_rows(part.rows for part in self._changed.moved)
         return moved, self._find_absent(removals), sum(summary.changed for summary in summaries)
 
     def _adopt_sizes(self, graph: RemoteArrivalGraph) -> None:
@@ -301,7 +301,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
             self._compute_start()
             rows = self.rows_by_arrival()
             return rows[self.placed(rows)]
-        threshold, shards = self.parameters.change_threshold, self.transport.size
+        threshold = self.parameters.change_threshold
         summaries: list[AnchorSummary] = self.transport.run(
             "anchor", sequence=self.sequence, threshold=threshold, weight_scale=self.weight_scale
         )
@@ -311,7 +311,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         if error is not None:
             raise error
         self.rule.restore(summaries[0].coordinates)
-        return np.concatenate([summary.moved * shards + shard for shard, summary in enumerate(summaries)])
+        return self.encode_rows(summary.moved for summary in summaries)
 
     def _correct_on_driver(self, threshold: float) -> RowArray:
         """Gather a small graph on the driver and correct it as one machine does; return the rows that moved."""
@@ -368,7 +368,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
             raise first.error
         correction.credit, correction.coordinates = first.credit * shards, first.coordinates
         correction.swapped = correction.finished = first.finished
-        return np.concatenate([summary.moved * shards + shard for shard, summary in enumerate(summaries)])
+        return self.encode_rows(summary.moved for summary in summaries)
 
     def _adopt_correction(self, correction: RemoteCorrection) -> None:
         self.rule.restore(correction.coordinates)

@@ -97,6 +97,8 @@ class PrefetchedHalo(Halo):
         """Store the rows that each shard pushed and mark them with `stamp`; ignore rows that are not in the halo."""
         store = self._store
         for shard, (remote_rows, vectors) in enumerate(pushed):
+            if not remote_rows.size:
+                continue
             rows = self.find_rows(remote_rows * np.int64(self.shards) + shard)
             kernels.scatter_rows(vectors, rows, store.kernel_array, store.placed)
             store.seen[rows[rows >= 0]] = stamp
@@ -113,6 +115,8 @@ def pack_rows(store: VectorStore, rows: RowArray, *, with_placed: bool = False) 
     A single matrix is transferred without serialization.
     """
     source = store.kernel_array
+    if not rows.size:
+        return source[:0]
     trailing = -(-rows.size // (source.shape[1] * source.itemsize)) if with_placed else 0
     part = np.empty((rows.size + trailing, source.shape[1]), source.dtype)
     kernels.gather_rows(source, rows, part)

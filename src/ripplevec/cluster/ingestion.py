@@ -62,12 +62,15 @@ class GraphUpdate:
         Number of self-loops in the slices of this shard.
     removed
         Arrival numbers of the vertices that the batch removes.
+    only_arrivals
+        Whether every operation, on all shards, adds an edge of a new vertex.
     """
 
     def __init__(self, shard: Shard, next_arrival: int) -> None:
         self.shard, self.mesh = shard, shard.mesh
         self.first_new = self.next_arrival = next_arrival
         self.loops = 0
+        self.only_arrivals = True
         self.removed: list[int] = []
         self._new_rows: list[RowArray] = [NO_ROWS]
         self._edges_of_new: list[tuple[RowArray, RowArray]] = [(NO_PAIRS, NO_PAIRS)]
@@ -92,13 +95,15 @@ class GraphUpdate:
         begin, columns = kernels.route_endpoints(codes, numbers, op, weight, size)
         of_new = np.flatnonzero(adds & (np.minimum(numbers[:, 0], numbers[:, 1]) >= self.first_new))
         edges_of_new = codes[of_new], numbers[of_new]
+        only_arrivals = bool(np.all(adds & (np.maximum(numbers[:, 0], numbers[:, 1]) >= self.first_new)))
         parts = zip(*(split_at(column, begin) for column in columns), self._split_times(batch, codes), strict=True)
-        blocks = [(EndpointBlock(*part), edges_of_new) for part in parts]
-        to_others = [block for shard, (block, _) in enumerate(blocks) if shard != self.mesh.index]
+        blocks = [(part, edges_of_new, int(only_arrivals)) for part in parts]  # plain tuples are not pickled
+        to_others = [block for shard, (block, *_) in enumerate(blocks) if shard != self.mesh.index]
         self.shard.sent += sum(column.nbytes for block in to_others for column in block)
-        received = self.mesh.exchange(blocks)
-        self._edges_of_new += [edges for _, edges in received]
-        columns_by_name = zip(*(block for block, _ in received), strict=True)
+        received, edges, only_arrivals_of_shards = zip(*self.mesh.exchange(blocks), strict=True)
+        self._edges_of_new += edges
+        self.only_arrivals &= all(only_arrivals_of_shards)
+        columns_by_name = zip(*received, strict=True)
         self.shard.apply_slice(EndpointBlock(*map(np.concatenate, columns_by_name)))
 
     def _split_times(self, batch: Batch, codes: RowArray) -> list[NDArray[np.float64]]:
@@ -129,11 +134,12 @@ class GraphUpdate:
         all_positions = np.sort(np.concatenate([new for _, new in received]))
         graph.arrival[rows] = self.next_arrival + np.searchsorted(all_positions, own_positions)
         codes, numbers = np.empty((2, len(batch), 2), np.int64)
-        for shard, (answer, _) in enumerate(received):
-            for end, (remote_rows, remote_numbers) in enumerate(answer):
-                kernels.number_by_position(remote_numbers, all_positions, self.next_arrival)
-                entries = positions[end][shard], end
-                codes[entries], numbers[entries] = remote_rows * size + shard, remote_numbers
+        for end in (0, 1):
+            end_rows, end_numbers = zip(*(answer[end] for answer, _ in received), strict=True)
+            entries = np.concatenate(positions[end]), end
+            codes[entries] = np.concatenate([part * size + shard for shard, part in enumerate(end_rows)])
+            numbers[entries] = np.concatenate(end_numbers)
+        kernels.number_by_position(numbers.reshape(-1), all_positions, self.next_arrival)
         self.next_arrival += all_positions.size
         return codes, numbers
 
@@ -153,6 +159,7 @@ class GraphUpdate:
 
     def _remove_vertex(self, column: IdColumn) -> None:
         """Remove a vertex with all its edges."""
+        self.only_arrivals = False
         shard, size = self.shard, self.mesh.size
         neighbors: list[tuple[RowArray, int, int] | None] = [None] * size
         row = int(shard.graph.ids.find_rows(column)[0])

@@ -1,6 +1,7 @@
-"""Shards as Ray actors: Ray places and restarts them and carries the calls of the driver.
+"""Shards as Ray actors: Ray places and restarts them and carries the queries of the driver.
 
-Programs, and the data that shards exchange, travel over the mesh (`mesh.py`).
+Programs, their results, and the data that shards exchange travel over the mesh (`mesh.py`), which the driver joins with
+a connection to the first shard.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from threading import Lock, Thread
 from typing import Any
@@ -22,7 +22,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ripplevec.cluster.mesh import MeshListener, PeerLostError, ShardLostError
+from ripplevec.cluster.mesh import MeshListener, PeerLostError, ShardLostError, SocketMesh, connect_driver
 from ripplevec.cluster.shard import Shard
 from ripplevec.errors import StateError
 from ripplevec.parameters import Parameters
@@ -68,10 +68,6 @@ class ShardActor:
         if hosted is not None:
             hosted.close()
 
-    def run(self, model: int, method: str, entries: list[tuple[Any, ...]], constants: dict[str, Any]) -> list[Any]:
-        """Run a method on all shards of a model; called on the actor of the first shard only."""
-        return self._find(model).run(method, entries, constants)
-
     def call(self, model: int, method: str, constants: dict[str, Any], *arguments: Any) -> Any:
         """Call a method of a model's shard.
 
@@ -104,8 +100,8 @@ class HostedShard:
     """A shard in its actor, and its place in the tree along which programs start and their results return.
 
     The first shard receives a program from the driver. A shard that is responsible for shards first … last−1 passes the
-    program on for the upper half of them to the first shard of that half, and so on. The driver makes one call for any
-    number of shards, and the number of messages per shard grows with the logarithm of the number of shards.
+    program on for the upper half of them to the first shard of that half, and so on. The driver sends one message for
+    any number of shards, and the number of messages per shard grows with the logarithm of the number of shards.
     """
 
     def __init__(self, shard: Shard) -> None:
@@ -115,10 +111,10 @@ class HostedShard:
         self.address = self._listener.address
 
     def connect(self, addresses: list[tuple[str, int]], token: bytes) -> None:
-        """Connect to all other shards; all but the first shard wait for programs from now on."""
-        self.shard.mesh = self._listener.connect(self.shard.index, addresses, token, CONNECT_TIMEOUT)
-        if self.shard.index:
-            Thread(target=self._serve, name=f"shard-{self.shard.index}", daemon=True).start()
+        """Connect to all other shards, and the first shard to the driver; wait for programs from now on."""
+        index = self.shard.index
+        self.shard.mesh = self._listener.connect(index, addresses, token, CONNECT_TIMEOUT, with_driver=index == 0)
+        Thread(target=self._serve, name=f"shard-{self.shard.index}", daemon=True).start()
 
     def close(self) -> None:
         """Close all connections."""
@@ -152,13 +148,16 @@ class HostedShard:
                 try:
                     program = mesh.receive(parent)
                 except ShardLostError as error:
-                    self.failure = error
+                    self.failure = self.failure or error  # a failed call has closed the connections
                     return
                 mesh.send_all({parent: self.run(*program)})
+                mesh.flush()
 
 
 def find_parent(index: int, size: int) -> int:
-    """Return the shard that passes programs on to a shard; see `HostedShard`."""
+    """Return the peer that passes programs on to a shard, the driver to the first one; see `HostedShard`."""
+    if index == 0:
+        return size
     first, last = 0, size
     while True:
         middle = first + (last - first + 1) // 2
@@ -176,8 +175,7 @@ class ShardActors:
                 address, options = "local", {"include_dashboard": False, **options}
             ray.init(address, log_to_driver=False, **options)
         self.size = size
-        # Programs have a thread of their own, so that snapshots can be read at the same time.
-        actor = ray.remote(concurrency_groups={"run": 1})(ShardActor)
+        actor = ray.remote(ShardActor)
         machines = {node["NodeID"]: _count_processors(node) for node in ray.nodes()}
         self.handles = [
             actor.options(
@@ -186,7 +184,6 @@ class ShardActors:
             ).remote()
             for machine in distribute_shards(size, machines)
         ]
-        self.run_method = self.handles[0].run.options(concurrency_group="run")  # cached, because Ray creates it slowly
         self.threads = max(1, int(ray.cluster_resources().get("CPU", 1)) // size)  # per shard
 
     def close(self) -> None:
@@ -203,11 +200,12 @@ class RayTransport:
         self._parameters = replace(parameters, threads=parameters.threads or actors.threads)
         self._unread = UnreadResults(self.size)
         self._failure: BaseException | None = None  # because of which the shards are lost
-        self._create_shards()
-        self.drop = weakref.finalize(self, partial(_drop_shards, actors, self._model))
+        self._running = Lock()
+        self._mesh = self._create_shards()
+        self.drop = weakref.finalize(self, _drop_shards, actors, self._model, self._mesh)
 
-    def _create_shards(self) -> None:
-        """Create an empty shard in every actor; wait for actors that Ray is restarting."""
+    def _create_shards(self) -> SocketMesh:
+        """Create an empty shard in every actor, and connect to the first; wait for actors that Ray is restarting."""
         deadline = time.monotonic() + START_TIMEOUT
         while True:
             try:
@@ -220,8 +218,9 @@ class RayTransport:
                 addresses = _fetch(created, START_TIMEOUT)
                 connected = [actor.connect_shard.remote(self._model, addresses, token) for actor in handles]
                 self._unread.add(connected)
+                mesh = connect_driver(addresses, token, CONNECT_TIMEOUT)
                 _fetch(connected, START_TIMEOUT)
-                return
+                return mesh
             except ShardLostError as error:
                 if time.monotonic() > deadline:
                     raise StateError(
@@ -233,20 +232,23 @@ class RayTransport:
                 self._unread.drain()
 
     def run(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
-        """Run a method on all shards at the same time: one call for any number of shards."""
-        if self._failure is not None:  # shards may report it later than the one that the driver called
-            raise ShardLostError(f"Shard lost: {self._failure!r}")
+        """Run a method on all shards at the same time: one message for any number of shards."""
         entries = list(zip(*columns, strict=True)) if columns else [()] * self.size
-        try:
-            (results,) = _fetch([self._actors.run_method.remote(self._model, method, entries, constants)])
-        except Exception as error:
-            self._failure = error
-            failures = self._collect_failures()
-            if isinstance(error, ShardLostError) and failures:
-                self._failure = failures[0]
-                raise failures[0] from error  # because of which the other shards stopped
-            raise
-        return list(results)
+        with self._running:
+            if self._failure is not None:  # shards may report it later than the first one
+                raise ShardLostError(f"Shard lost: {self._failure!r}")
+            try:
+                self._mesh.send_all({0: (method, entries, constants)})
+                results: list[Any] = self._mesh.receive(0)
+                self._mesh.flush()
+            except BaseException as error:  # also an interrupt, because the answer would be taken for the next one
+                self._failure = error
+                self._mesh.close()
+                if isinstance(error, ShardLostError) and (failures := self._collect_failures()):
+                    self._failure = failures[0]
+                    raise failures[0] from error  # because of which the shards stopped
+                raise
+        return results
 
     def _collect_failures(self) -> list[BaseException]:
         """Return the errors of shards whose program failed, other than the loss of another shard."""
@@ -374,7 +376,8 @@ def _count_processors(node: Mapping[str, Any]) -> float:
     return float(node["Resources"].get("CPU", 0)) if node["Alive"] else 0.0
 
 
-def _drop_shards(actors: ShardActors, model: int) -> None:
+def _drop_shards(actors: ShardActors, model: int, mesh: SocketMesh) -> None:
+    mesh.close()
     if ray.is_initialized():
         for handle in actors.handles:
             handle.drop_shard.options(num_returns=0).remote(model)  # no result, as it would never be read

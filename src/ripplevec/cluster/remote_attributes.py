@@ -18,6 +18,7 @@ from ripplevec.attributes.store import MAX_NEIGHBORS, REFRESHED_ROWS, AttributeS
 from ripplevec.attributes.table import NONE
 from ripplevec.batch import AttributeRows
 from ripplevec.cluster.gather import MAX_GATHERED_EDGES, positions_of
+from ripplevec.cluster.routing import split_positions
 from ripplevec.graph.adjacency import MAX_ROWS, Adjacency, RowArray
 from ripplevec.graph.graph import Graph
 from ripplevec.util.growable_array import GrowableArray
@@ -153,7 +154,8 @@ class RemoteAttributes(AttributeStore):
 
     def _write(self, targets: RowArray, local: RowArray) -> None:
         """Write the parts of rows to their shards."""
-        split = self._reads.split_by_shard(targets, local)
-        rows = split[1]
-        parts, status = [self.parts[part] for part in rows], [self.status[part] for part in rows]
-        self._reads.query("write_attributes", split[0], parts, status, [self.kept.gather(part) for part in rows])
+        shards = self._reads.transport.size
+        positions = split_positions(targets, shards)
+        rows, kept = [targets[part] // shards for part in positions], [self.kept.gather(local[p]) for p in positions]
+        parts, status = ([column[local[p]] for p in positions] for column in (self.parts, self.status))
+        self._reads.query("write_attributes", rows, parts, status, kept)

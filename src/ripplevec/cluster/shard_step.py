@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as shard_kernels
-from ripplevec.cluster.halo import Halo, PrefetchedHalo, PushedRows, pack_pushed_rows, pack_rows
+from ripplevec.cluster.halo import Halo, PrefetchedHalo, pack_pushed_rows, pack_rows
 from ripplevec.cluster.ingestion import NO_ROWS, GraphUpdate
 from ripplevec.cluster.routing import split_at, split_positions, split_rows
 from ripplevec.graph.adjacency import RowArray
@@ -76,6 +76,8 @@ class ShardBackend:
         self.refreshed: list[RowArray] = [NO_ROWS]  # the frontier of each round
         self.shortened = 0
         self.placed_existing = False  # whether the batch placed vertices that existed before it, on any shard
+        # Whether no edge of an existing vertex has changed, and there are reads and rounds left for influence.
+        self.only_arrivals = update.only_arrivals and shard.window is None and min(rule.depth, rule.max_reads // 2) > 0
         self._plan_pushes()
 
     def _schedule(self, update: GraphUpdate, kept: RowArray) -> None:
@@ -98,10 +100,9 @@ class ShardBackend:
         from_new = np.flatnonzero((numbers[:, 0] >= self.first_new) & (endpoints[:, 1] < 0))
         self.prefetched.set_arrival_numbers(-1 - endpoints[from_new, 1], numbers[from_new, 1])
         rows, neighbors = self.endpoints_to_new[np.flatnonzero(self.endpoints_to_new[:, 1] < 0)].T
-        # Each pair of a row and a reading shard once, written like a row code.
-        _, read_by, _ = shard_kernels.index_distinct(rows * shards + (-1 - neighbors) % shards)
-        self.unpushed = split_rows(read_by, shards)  # for each shard, rows to push as soon as they are placed
-        self.pushed: list[list[RowArray]] = [[NO_ROWS] for _ in self.unpushed]
+        # Rows to push as soon as they are placed: each pair of a row and a reading shard once, like a row code.
+        _, self.unpushed, _ = shard_kernels.index_distinct(rows * shards + (-1 - neighbors) % shards)
+        self.pushed = [NO_ROWS]
 
     # ------------------------------------------------------------------ new vertices
 
@@ -115,15 +116,14 @@ class ShardBackend:
                     worker.admit_wave(step_rows)
             self.shortened += worker.shortened
 
-    def _push_placed(self, moved: Sequence[RowArray] = (), stamp: int = 0) -> None:
+    def _push_placed(self, moved: RowArray = NO_ROWS, stamp: int = 0) -> None:
         """Push, to each shard, the rows that it reads and that are placed now, and `moved` rows pushed before."""
-        packed: list[PushedRows] = []
-        for shard, rows in enumerate(self.unpushed):
-            placed = self.store.placed[rows] == 1
-            self.unpushed[shard] = rows[~placed]
-            self.pushed[shard].append(rows[placed])
-            selected = np.concatenate([rows[placed], moved[shard]]) if moved else rows[placed]
-            packed.append(pack_pushed_rows(self.store, selected))
+        shards = self.mesh.size
+        placed = self.store.placed[self.unpushed // shards] == 1
+        self.pushed.append(self.unpushed[placed])
+        self.unpushed = self.unpushed[~placed]
+        selected = split_rows(np.concatenate([self.pushed[-1], moved]), shards)
+        packed = [pack_pushed_rows(self.store, rows) for rows in selected]
         self.shard.sent += sum(column.nbytes for columns in packed for column in columns)
         self.shard.needed += sum(vectors.nbytes for _, vectors in packed)
         self.prefetched.receive_pushed(self.mesh.exchange(packed), stamp)
@@ -134,15 +134,23 @@ class ShardBackend:
         """Place existing vertices that gained a placed neighbor, frontier by frontier.
 
         Most batches have none. Therefore the changed endpoints are already sampled here, and their number is added up
-        in the same exchange.
+        in the same exchange. If there cannot be any, because the batch consists of arrivals, round 1 begins here.
         """
         state = self._kernel_state
         self.touched = kernels.find_placement_candidates(state, self.changes.endpoints[:, 0].copy())
         self.newcomers = self.new_rows[state.placed[self.new_rows] == 1]
         frontier = self.touched[state.placed[self.touched] == 0]
         existing_edges = int(np.count_nonzero(self.changes.later_numbers < self.first_new))  # counted on one shard each
-        self.frontier = self._sample_changed_endpoints()
+        influenced = NO_ROWS
+        if self.only_arrivals:
+            self._mark_seen(self.newcomers.copy())
+            influenced = self._sample_from_new()
+        stamps = self.store.seen[influenced]
+        self.frontier = self._mark_seen(influenced.copy()) if self.only_arrivals else self._sample_changed_endpoints()
         size, self.events = self._request_frontier(frontier.size, self.new_rows.size + existing_edges)
+        if self.only_arrivals and size:  # round 1 has to wait until these vertices are placed
+            self.only_arrivals, self.frontier = False, NO_ROWS
+            self.store.seen[influenced], self.store.seen[self.newcomers] = stamps, 0
         while size:
             frontier = self._place_frontier(frontier, first=not self.placed_existing)
             self.placed_existing, size = True, self.mesh.sum(frontier.size)
@@ -176,7 +184,9 @@ class ShardBackend:
 
     def sample_changed_endpoints(self) -> int:
         """Set the frontier to changed endpoints of this shard; the shard of the other endpoint samples that one."""
-        influence.mark_seen(self.newcomers.copy(), self.store.seen, self.stamp)
+        if self.only_arrivals:
+            return 0
+        self._mark_seen(self.newcomers.copy())
         self.first_round_sources = self._existing_newcomers
         if self.placed_existing:  # some of them are changed endpoints
             self.frontier = self._sample_changed_endpoints()
@@ -241,6 +251,8 @@ class ShardBackend:
 
         Influence of new vertices needs no messages: it is drawn from the edges that came with them.
         """
+        if depth == 1 and self.only_arrivals:  # `place` has drawn it
+            return self.requested.size, 0
         reached, total_reads = [NO_ROWS], 0
         if self.requested.size or self.placed_existing:  # otherwise no shard has a candidate
             reads = int(kernels.count_neighbor_reads(self._links, self.frontier, limit))
@@ -305,8 +317,8 @@ class ShardBackend:
 
         Newcomers that existed before the batch are always refreshed, because the rows they read are not recorded.
         """
-        before = [np.concatenate(rows) for rows in self.pushed]
-        self._push_placed([rows[self._existing_and_moved(rows)] for rows in before], self.stamp)
+        before = np.concatenate(self.pushed)
+        self._push_placed(before[self._existing_and_moved(before // self.mesh.size)], self.stamp)
         existing = self.graph.arrival[self.newcomers] < self.first_new
         halo = self._fetch_halo(self.newcomers[existing], UNLIMITED, 0)[0] if self.placed_existing else None
         with self.prefetched.mapped(), halo.mapped() if halo else nullcontext():

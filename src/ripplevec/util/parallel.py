@@ -48,6 +48,9 @@ def for_each_block(work: Callable[[int, int], None], length: int, *, size: int, 
             work(first, last)
 
     pool_tasks = range(min(threads, len(ranges)) - 1)
+    if not pool_tasks:
+        process_blocks()
+        return
     futures = [_pool(threads, os.getpid(), _thread.background).submit(process_blocks) for _ in pool_tasks]
     try:
         process_blocks()

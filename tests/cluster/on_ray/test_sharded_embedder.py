@@ -143,3 +143,26 @@ def test_set_params_with_unusable_value_changes_nothing(name: str, value: Any) -
     with pytest.raises(InvalidValueError, match=name):
         model.set_params(**{"seed": 5, name: value})
     assert (model.get_params(), model.digest()) == before
+
+
+def test_attributes_match_single_machine(tmp_path: Path) -> None:
+    parameters = PARAMETERS | {"attribute_dim": 4}
+    with on_shards(2, **parameters) as model:
+        single = Embedder(**parameters)
+        for each in (single, model):
+            each.fit(edges(0), attributes={vertex: {f"word {vertex % 7}": 1, "of": 2} for vertex in range(0, 60, 2)})
+            each.partial_fit(edges(1, 40, 90), attributes={61: {"word 1": 1}, 1: {"word 3": 2}})
+            each.set_attributes([4, 6], [{"word 5": 1}, {}])
+            each.remove_vertex(8)
+            each.add_vertex("new", [1, 2], attributes={"word 2": 1})
+        assert model.digest() == single.digest()
+        expected, found = (each.nearest_by_attributes({"word 2": 1}, 5) for each in (single, model))
+        assert found[0] == expected[0]
+        np.testing.assert_array_equal(model.to_numpy(), single.to_numpy())
+        model.anchor()
+        single.anchor()
+        np.testing.assert_allclose(model.to_numpy(), single.to_numpy(), atol=1e-5)
+        model.save(tmp_path / "saved")
+        loaded = ShardedEmbedder.load(tmp_path / "saved")
+        assert loaded.digest() == model.digest()
+        loaded.close()
