@@ -3,8 +3,9 @@
     python benchmarks/cold_start.py [--json FILE]
 
 Every process imports the package, fits six edges, reads a vector, adds a vertex, and runs the rest of the first example
-of the README. Times are wall clock from the first import; `processor` is the processor time of the process and of the
-second process that compiles at the same time (`util/compile_ahead.py`). `alone` is without the second process.
+of the README. Each step has its wall clock from the first import, and the processor time of the process until then,
+which depends less on what else the machine does. `processor` also counts the second process, which compiles at the same
+time (`util/compile_ahead.py`). `alone` is without it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import json, os, sys, tempfile, time
 began, marks = time.perf_counter(), {}
 def mark(name):
     marks[name] = time.perf_counter() - began
+    marks[name + "_processor"] = time.process_time()
 import ripplevec
 model = ripplevec.Embedder(dim=16, seed=0)
 mark("import")
@@ -39,6 +41,9 @@ with tempfile.TemporaryDirectory() as directory:
     model.save(directory + "/model")
     ripplevec.load(directory + "/model")
 mark("example")
+from ripplevec.util.compile_ahead import is_compiling_ahead
+while is_compiling_ahead():
+    time.sleep(0.1)
 marks["processor"] = sum(os.times()[:4])
 json.dump(marks, sys.stdout)
 """
@@ -46,16 +51,15 @@ json.dump(marks, sys.stdout)
 
 def measure(repeats: int) -> dict[str, float]:
     """Run the example with empty caches, then `repeats` times with a full one; return the seconds until each step."""
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as together, tempfile.TemporaryDirectory() as alone:
         cold = run_example(together)
         cold_alone = run_example(alone, RIPPLEVEC_COMPILE_AHEAD="0")
         warm = [run_example(together) for _ in range(repeats)]
     best = {step: min(run[step] for run in warm) for step in warm[0]}
-    return {
-        f"{case}_{step}": seconds
-        for case, steps in (("cold", cold), ("alone", cold_alone), ("warm", best))
-        for step, seconds in steps.items()
-    }
+    cases = {"cold": cold, "alone": cold_alone, "warm": best}
+    seconds = {f"{case}_{step}": value for case, steps in cases.items() for step, value in steps.items()}
+    return seconds | {"load_average": load}
 
 
 def run_example(cache: str, **environment: str) -> dict[str, Any]:

@@ -1,22 +1,41 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from time import monotonic, sleep
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ripplevec.embedder import Embedder
+from ripplevec.rules import ripple
 from ripplevec.util import compilation, compile_ahead
 
 SLEEP = "import sys; sys.stdin.read()"  # ends when its standard input is closed
+STORE_AND_SLEEP = "import os, sys; os.write(1, b'.'); sys.stdin.read()"
 
 
 class Processes(list[Any]):
-    """Records started processes instead of starting them."""
+    """Records started processes, and starts others."""
+
+    program = "pass"
 
     def __call__(self, command: list[str], **options: Any) -> Any:
         self.append((command, options))
-        return subprocess.Popen([sys.executable, "-c", "pass"], stdin=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        return self.process
+
+
+def wait_for_end() -> None:
+    deadline = monotonic() + 60
+    while compile_ahead.is_compiling_ahead():
+        assert monotonic() < deadline
+        sleep(0.01)
 
 
 @pytest.fixture
@@ -37,9 +56,39 @@ def test_compile_ahead_starts_one_process_and_waits_for_it(processes: Processes)
     ((command, options),) = processes
     assert command == [sys.executable, "-m", "ripplevec.cli.arrival_kernels"]
     assert options["env"][compile_ahead.SWITCH] == "0"
-    assert compile_ahead.is_compiling_ahead()
     compilation.wait_for_kernels()
-    assert not compile_ahead.is_compiling_ahead()
+    wait_for_end()
+
+
+def test_compile_ahead_waits_for_the_kernels_of_batches_only(processes: Processes) -> None:
+    processes.program = STORE_AND_SLEEP
+    compile_ahead.start_compiling_ahead()
+    compilation.wait_for_kernels()
+    assert compile_ahead.is_compiling_ahead()
+    processes.process.stdin.close()
+    wait_for_end()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_compile_ahead_in_a_forked_process_does_not_wait(processes: Processes) -> None:
+    processes.program = SLEEP
+    compile_ahead.start_compiling_ahead()
+    child = os.fork()
+    if not child:
+        compilation.wait_for_kernels()
+        os._exit(int(compile_ahead.is_compiling_ahead()))
+    assert os.waitpid(child, 0)[1] == 0
+    compile_ahead._end()
+
+
+def test_arrival_while_its_kernel_is_compiled_gives_the_same_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("a", "c")]
+    usual, waiting = (Embedder(dim=2, seed=1).fit(edges) for _ in range(2))
+    monkeypatch.setattr(ripple, "is_compiling_ahead", lambda: True)
+    early = waiting.add_vertex("e", ["a", "b"])
+    monkeypatch.setattr(ripple, "is_compiling_ahead", lambda: False)
+    assert np.array_equal(early, usual.add_vertex("e", ["a", "b"]))
+    assert usual.digest() == waiting.digest()
 
 
 def test_compile_ahead_starts_no_process_if_it_is_turned_off(
@@ -71,18 +120,11 @@ def test_compile_ahead_without_processes_leaves_the_work_to_this_one(
 def test_compile_ahead_says_that_it_waits(
     processes: Processes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Slow:
-        stdin = None
-        waits = 0
-
-        def wait(self, timeout: float) -> None:
-            self.waits += 1
-            if self.waits == 1:
-                raise subprocess.TimeoutExpired("compile", timeout)
-
-    monkeypatch.setattr(compile_ahead, "_process", Slow())
-    compile_ahead.finish_compiling_ahead()
-    assert caplog.messages == ["still compiling: kernels of arrivals, in a second process"]
+    answers = iter([False, True])
+    stored = SimpleNamespace(wait=lambda seconds: next(answers))
+    monkeypatch.setattr(compile_ahead, "_batch_kernels_stored", stored)
+    compile_ahead.wait_for_batch_kernels()
+    assert caplog.messages == ["still compiling: kernels of batches, in a second process"]
 
 
 def test_compile_ahead_ends_its_process_at_exit(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,16 @@ from hypothesis import strategies as st
 from numba import njit
 from numba.core.errors import NumbaError
 
-from ripplevec.util.numba_intrinsics import MAX_HALF, allocation_free, as_float, prefetch, store_float, widen_half
+from ripplevec.util.numba_intrinsics import (
+    MAX_HALF,
+    InnerKernel,
+    allocation_free,
+    as_float,
+    kernel,
+    prefetch,
+    store_float,
+    widen_half,
+)
 
 floats = st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=40)
 
@@ -95,11 +107,70 @@ def sum_first_column(rows: Any) -> float:
 
 def test_allocation_free_kernel_counts_no_references() -> None:
     rows = np.arange(6.0).reshape(3, 2)
-    kernel = allocation_free(sum_first_column, cache=False)
-    assert kernel(rows) == njit(sum_first_column)(rows) == 6
-    assert "NRT_incref" not in kernel.inspect_asm(kernel.signatures[0])
+    summed = allocation_free(sum_first_column, cache=False)
+    assert summed(rows) == njit(sum_first_column)(rows) == 6
+    assert "NRT_incref" not in summed.inspect_asm(summed.signatures[0])
 
 
 def test_allocation_free_kernel_that_creates_an_array_does_not_compile() -> None:
     with pytest.raises(NumbaError, match="NRT required"):
         allocation_free(lambda size: np.empty(size).sum(), cache=False)(3)
+
+
+@kernel(inner=True, cache=False)
+def double(value: int) -> int:
+    return 2 * value
+
+
+@kernel(forceinline=True, cache=False)
+def increment(value: int) -> int:
+    return value + 1
+
+
+@kernel(cache=False)
+def double_and_increment(value: int) -> Any:
+    return increment(double(value))
+
+
+def test_inner_kernels_are_compiled_without_wrappers_and_can_be_called_from_python() -> None:
+    assert isinstance(double, InnerKernel)
+    assert isinstance(increment, InnerKernel)
+    assert double_and_increment(4) == 9
+    assert not any("_ZN7cpython" in code for code in double.inspect_llvm().values())
+    assert (double(4), increment(4)) == (8, 5)
+
+
+UPGRADED = """
+from typing import NamedTuple
+import sys
+from ripplevec.util import numba_intrinsics
+class {name}(NamedTuple):
+    size: int
+@numba_intrinsics.kernel
+def measure(box):
+    return {factor} * box.size
+print(measure({name}(3)), sum(measure.stats.cache_hits.values()))
+"""
+
+
+def run_version(folder: Path, name: str, factor: int) -> str:
+    (folder / "boxes.py").write_text(UPGRADED.format(name=name, factor=factor))
+    command = [sys.executable, "-c", "import boxes"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_kernel_after_an_upgrade_that_renames_a_class_is_compiled_again(tmp_path: Path) -> None:
+    assert run_version(tmp_path, "Box", 1) == "3 0"
+    assert run_version(tmp_path, "Box", 1).startswith("3")
+    assert run_version(tmp_path, "Carton", 20) == "60 0"
+    assert run_version(tmp_path, "Carton", 20).startswith("60")
+
+
+def test_kernel_of_another_version_of_the_package_is_compiled_again(tmp_path: Path) -> None:
+    (tmp_path / "boxes.py").write_text(UPGRADED.format(name="Box", factor=1))
+    other = "from ripplevec.util import numba_intrinsics as n; n.__version__ = 'other'; import boxes"
+    outputs = [
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        for code in ("import boxes", "import boxes", other)
+    ]
+    assert [output.split() for output in outputs] == [["3", "0"], ["3", "1"], ["3", "0"]]

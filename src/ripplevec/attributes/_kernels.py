@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
 from ripplevec.influence._kernels import draw_uniform, mix
+from ripplevec.util.numba_intrinsics import kernel
 
 OWN = 1  # status of a vertex with attributes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weigh_counts(
     columns: NDArray[np.int32],
     values: NDArray[np.float32],
@@ -30,7 +31,7 @@ def weigh_counts(
         weights *= np.float32(1.0 / np.sqrt(square))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def standardize(
     values: NDArray[np.float32], mean: NDArray[np.float64], scale: NDArray[np.float64], weights: NDArray[np.float32]
 ) -> None:
@@ -44,7 +45,7 @@ def standardize(
         weights *= np.float32(1.0 / np.sqrt(square))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weigh_all_counts(
     begin: NDArray[np.int64],
     columns: NDArray[np.int32],
@@ -59,7 +60,7 @@ def weigh_all_counts(
         weigh_counts(columns[first:last], values[first:last], counts, total, weights[first:last])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def standardize_all(
     values: NDArray[np.float32], mean: NDArray[np.float64], scale: NDArray[np.float64], weights: NDArray[np.float32]
 ) -> None:
@@ -68,7 +69,7 @@ def standardize_all(
         standardize(values[row], mean, scale, weights[row])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def project_row(
     columns: NDArray[np.int32], weights: NDArray[np.float32], basis: NDArray[np.float32], part: NDArray[np.float32]
 ) -> None:
@@ -80,7 +81,7 @@ def project_row(
             part[column] += weight * direction[column]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_products(
     columns: NDArray[np.int32], weights: NDArray[np.float32], part: NDArray[np.float32], products: NDArray[np.float32]
 ) -> None:
@@ -91,7 +92,7 @@ def add_products(
             target[column] += weight * part[column]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_random_directions(rows: NDArray[np.float32], first: int, seed: int, length: float) -> None:
     """Fill in random rows of about this length: hashes of the seed, the number of the row and the column."""
     scale = length * np.sqrt(3.0 / rows.shape[1])
@@ -101,7 +102,7 @@ def fill_random_directions(rows: NDArray[np.float32], first: int, seed: int, len
             rows[row, column] = scale * (2.0 * draw_uniform(key, first + row, column) - 1.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mean_of_neighbors(
     links: Links,
     row: int,
@@ -119,7 +120,7 @@ def mean_of_neighbors(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_of_neighbors(
     links: Links,
     row: int,
@@ -139,7 +140,7 @@ def sum_of_neighbors(
                 part[column] += scale * parts[neighbor, column]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mean_of_rows(
     rows: NDArray[np.int64],
     weights: NDArray[np.float32],
@@ -155,7 +156,7 @@ def mean_of_rows(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_direction(
     status: NDArray[np.uint8],
     parts: NDArray[np.float32],
@@ -177,7 +178,7 @@ def add_direction(
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def join_rows(edge: NDArray[np.float32], parts: NDArray[np.float32], weight: float, out: NDArray[np.float32]) -> None:
     """Fill in rows [edge part | weight × unit attribute part], scaled to length one; edge parts have length 0 or 1."""
     middle = edge.shape[1]

@@ -18,7 +18,7 @@ from ripplevec.rules.ripple import RippleRule
 
 
 def compile_arrival_kernels() -> None:
-    """Call the kernels of batches and of single arrivals on an empty model.
+    """Call the kernels of batches and of single arrivals on an empty model; write a byte after the first.
 
     The kernel of batches comes first: meanwhile `fit` compiles the kernels of ids and edges, which arrivals need too.
     """
@@ -30,6 +30,7 @@ def compile_arrival_kernels() -> None:
     no_rows, no_pairs = np.empty(0, np.int64), np.empty((0, 2), np.int64)
     context = rule._batch_context(1, 0)
     _kernels.apply_batch(rule.kernel_state(store), no_rows, no_pairs, no_pairs, np.empty((0, 2)), store.seen, context)
+    os.write(1, b".")
     _arrival_kernel.apply_arrival(rule._arrival_context(store), ids, np.ones(1, np.float32), 1, 0)
 
 

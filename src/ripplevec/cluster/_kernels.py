@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
@@ -17,7 +16,7 @@ from ripplevec.graph._edge_kernels import remove_neighbor
 from ripplevec.graph._id_kernels import INTEGER, EncodedIds, compute_tag, home_slot
 from ripplevec.graph._query_kernels import find_slot
 from ripplevec.influence._kernels import draw_uniform, mix, sample_slot
-from ripplevec.util.numba_intrinsics import allocation_free, prefetch
+from ripplevec.util.numba_intrinsics import allocation_free, kernel, prefetch
 
 _ALL_BITS = (1 << 62) - 1
 _HIGH = 32  # the id table of a shard uses the low bits of the hash, so the shard is chosen by the high bits
@@ -69,7 +68,7 @@ def _probe(table: NDArray[np.int64], distinct: NDArray[np.int64], code: int) -> 
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def index_distinct(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Number distinct codes in order of first occurrence.
 
@@ -185,7 +184,7 @@ def drop_neighbor_from(
         share[i] = remove_neighbor(links, rows[i], neighbor, directed)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def group_by_shard(codes: NDArray[np.int64], shards: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the positions of row codes, grouped by shard, in order, and where each group begins; the end is last.
 
@@ -246,7 +245,7 @@ def _rank(ascending: NDArray[np.int64], value: int) -> int:
     return int(low)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def route_endpoints(
     codes: NDArray[np.int64],
     numbers: NDArray[np.int64],
@@ -277,7 +276,7 @@ def route_endpoints(
     return begin, (ends, end_numbers, end_op, end_weight, side)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def schedule_waves(
     codes: NDArray[np.int64], numbers: NDArray[np.int64], first_new: int, count: int, shards: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

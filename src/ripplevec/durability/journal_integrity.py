@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, uint32
+from numba import uint32
 from numpy.typing import NDArray
+
+from ripplevec.util.numba_intrinsics import kernel
 
 _HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24  # of the log
 _WORD_TYPE_BY_MAGIC = {0x377F0682: "<u4", 0x377F0683: ">u4"}  # byte order of checksums, by the first word of the log
@@ -65,7 +67,7 @@ def scan_wal(path: Path) -> WalReport:
     return WalReport(int(commits[:valid].sum()), int(commits[valid:].sum()), incomplete)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def update_checksum(words: NDArray[np.uint32], sums: NDArray[np.uint32]) -> None:
     """Continue the two running sums of SQLite's WAL checksum over an even number of words."""
     first, second = sums[0], sums[1]

@@ -68,7 +68,7 @@ def allocate_block(
     return at
 
 
-@allocation_free
+@allocation_free(inner=True)
 def can_allocate(links: Links, size_class: int) -> bool:
     """Return whether a block of 2**size_class slots can be allocated without growing the arena."""
     return links.allocator[size_class] >= 0 or links.allocator[ARENA_TOP] + (1 << size_class) <= links.neighbor.size

@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import (
@@ -34,7 +33,7 @@ from ripplevec.graph._block_kernels import (
 from ripplevec.graph._edge_kernels import ADD, IN, OUT, add_endpoint, move_slot
 from ripplevec.graph._hub_kernels import fill_index
 from ripplevec.graph._query_kernels import find_slot
-from ripplevec.util.numba_intrinsics import prefetch
+from ripplevec.util.numba_intrinsics import kernel, prefetch
 
 CODE_BITS = 32  # bits of an endpoint that hold 2·i + end
 CODE_MASK = (1 << CODE_BITS) - 1
@@ -59,7 +58,7 @@ class BlockMoves(NamedTuple):
     index_begin: NDArray[np.int64]  # first cell of the new index, or NO_INDEX; after the move, of the old one
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_endpoints(batch: EdgeBatch, first: int, last: int, shift: int, counts: NDArray[np.int64]) -> int:
     """Add to `counts` the endpoints of operations `first` to `last` per bucket; return the number of self-loops."""
     loops = 0
@@ -75,7 +74,7 @@ def count_endpoints(batch: EdgeBatch, first: int, last: int, shift: int, counts:
     return loops
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scatter_endpoints(
     batch: EdgeBatch, first: int, last: int, shift: int, offsets: NDArray[np.int64], endpoints: NDArray[np.int64]
 ) -> None:
@@ -90,7 +89,7 @@ def scatter_endpoints(
             offsets[row >> shift] = at + 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _sort_short(endpoints: NDArray[np.int64], begin: int, end: int) -> None:
     """Sort a few endpoints (insertion sort)."""
     for i in range(begin + 1, end):
@@ -101,7 +100,7 @@ def _sort_short(endpoints: NDArray[np.int64], begin: int, end: int) -> None:
         endpoints[at] = endpoint
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sort_buckets(endpoints: NDArray[np.int64], bounds: NDArray[np.int64], shift: int) -> None:
     """Sort the endpoints of each bucket by row, keeping the order of the operations of a row.
 
@@ -135,14 +134,14 @@ def sort_buckets(endpoints: NDArray[np.int64], bounds: NDArray[np.int64], shift:
             starts[place] += 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _neighbor(pairs: NDArray[np.int64], endpoint: int) -> int:
     """Return the row at the other end of an endpoint."""
     code = endpoint & CODE_MASK
     return pairs[code >> 1, 1 - (code & 1)]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _search(neighbors: NDArray[np.int32], begin: int, end: int, neighbor: int) -> int:
     """Return the first slot from `begin` on that holds a neighbor, or `end`."""
     at = begin
@@ -151,7 +150,7 @@ def _search(neighbors: NDArray[np.int32], begin: int, end: int, neighbor: int) -
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_new_in_long_run(links: Links, pairs: NDArray[np.int64], run: NDArray[np.int64]) -> int:
     """Count the different neighbors in the endpoints of one row that are not in its list yet."""
     row, new = run[0] >> CODE_BITS, 0
@@ -165,7 +164,7 @@ def _count_new_in_long_run(links: Links, pairs: NDArray[np.int64], run: NDArray[
     return new
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _is_repeated(pairs: NDArray[np.int64], endpoints: NDArray[np.int64], first: int, i: int, neighbor: int) -> bool:
     """Return whether one of the endpoints from `first` to before `i` has a neighbor."""
     at = first
@@ -174,7 +173,7 @@ def _is_repeated(pairs: NDArray[np.int64], endpoints: NDArray[np.int64], first: 
     return at < i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def plan_moves(
     links: Links, pairs: NDArray[np.int64], endpoints: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
@@ -212,7 +211,7 @@ def plan_moves(
     return rows[:count].copy(), size_classes[:count].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reserve_blocks(links: Links, moves: BlockMoves, first: int) -> int:
     """Allocate the new blocks and indexes, from the `first` on; return how many are done when an arena is full."""
     allocator, neighbors, index_cells, classes = links.allocator, links.neighbor, links.index_cells, links.size_class
@@ -235,7 +234,7 @@ def reserve_blocks(links: Links, moves: BlockMoves, first: int) -> int:
     return rows.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _move_row(links: Links, moves: BlockMoves, i: int, directed: bool) -> None:
     """Move the i-th row to its new block and build its index; note the block and the index that it leaves."""
     row = moves.rows[i]
@@ -251,7 +250,7 @@ def _move_row(links: Links, moves: BlockMoves, i: int, directed: bool) -> None:
     moves.begin[i], moves.index_begin[i] = begin, index_begin
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_known(links: Links, batch: EdgeBatch, endpoint: int, duplicate_policy: int, directed: bool) -> None:
     """Add an edge to a list that has an index or contains the edge already."""
     row, operation, end = endpoint >> CODE_BITS, (endpoint & CODE_MASK) >> 1, endpoint & 1
@@ -261,7 +260,7 @@ def _add_known(links: Links, batch: EdgeBatch, endpoint: int, duplicate_policy: 
         batch.changed_share[operation, end] = change / max(before, links.strength[row])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _prefetch_operation(
     begins: NDArray[np.int64],
     pairs: NDArray[np.int64],
@@ -277,7 +276,7 @@ def _prefetch_operation(
     prefetch(changed_share, operation, 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_endpoints(
     links: Links,
     batch: EdgeBatch,
@@ -328,7 +327,7 @@ def add_endpoints(
     links.allocator[EDGE_COUNT] += edges
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def free_left_blocks(links: Links, moves: BlockMoves) -> None:
     """Free the blocks and indexes that rows have left."""
     for i in range(moves.rows.size):

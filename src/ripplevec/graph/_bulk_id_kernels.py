@@ -11,7 +11,6 @@ ordered like the integers.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ripplevec.graph._id_kernels import (
     ARENA_USED,
@@ -31,7 +30,7 @@ from ripplevec.graph._id_kernels import (
     make_reference,
     same_bytes,
 )
-from ripplevec.util.numba_intrinsics import prefetch
+from ripplevec.util.numba_intrinsics import kernel, prefetch
 
 NO_MENTION = -1  # in an empty cell
 UNKNOWN, AS_PREVIOUS = -1, -2  # rows of ids that are not in the table; AS_PREVIOUS: the same as in the line before
@@ -39,7 +38,7 @@ HASH_MASK = (1 << 62) - 1  # a mask that keeps almost all bits of a hash
 PART_SHIFT = 32  # the bits of a hash that select a thread are not those that select a slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_unknown(
     table: Table, src: EncodedIds, dst: EncodedIds, rows: Ints, first: int, last: int
 ) -> tuple[Ints, Ints]:
@@ -72,7 +71,7 @@ def find_unknown(
     return mentions, tags
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _are_equal(src: EncodedIds, dst: EncodedIds, one: int, other: int) -> bool:
     """Return whether two mentions with the same tag mention the same id."""
     ids, other_ids = dst if one & 1 else src, dst if other & 1 else src
@@ -85,14 +84,14 @@ def _are_equal(src: EncodedIds, dst: EncodedIds, one: int, other: int) -> bool:
     return other_end - other_ids[0][j] == size and same_bytes(ids[2], ids[0][i], other_ids[2], other_ids[0][j], size)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _count_bytes(src: EncodedIds, dst: EncodedIds, mention: int) -> int:
     """Return the number of bytes that the table stores of an id: none of an integer."""
     keys, ends, _ = dst if mention & 1 else src
     return 0 if len(ends) == 0 or ends[mention >> 1] == INTEGER else ends[mention >> 1] - keys[mention >> 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_first_mentions(
     src: EncodedIds, dst: EncodedIds, mentions: Ints, tags: Ints, part: int, parts: int, first_mentions: Ints
 ) -> tuple[int, int]:
@@ -128,7 +127,7 @@ def find_first_mentions(
     return new_ids, new_bytes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def assign_rows(
     table: Table, src: EncodedIds, dst: EncodedIds, mentions: Ints, first_mentions: Ints, rows: Ints, added: Ints
 ) -> None:
@@ -164,7 +163,7 @@ def assign_rows(
     meta[LIVE_COUNT] += new
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def enter_slots(table: Table, tags: Ints, added: Ints, part: int, parts: int) -> Ints:
     """Write new rows into the slots of one part of the table; return, as positions in `added`, those that do not fit.
 
@@ -197,7 +196,7 @@ def enter_slots(table: Table, tags: Ints, added: Ints, part: int, parts: int) ->
     return own[:left].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def enter_remaining(table: Table, tags: Ints, added: Ints, remaining: Ints) -> None:
     """Write the new rows that did not fit into their part of the slots."""
     for i in remaining:
@@ -205,7 +204,7 @@ def enter_remaining(table: Table, tags: Ints, added: Ints, remaining: Ints) -> N
         insert_reference(table.slots, tags[added[1, i]], make_reference(row, table.spans[row, 1]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_bytes(
     table: Table, src: EncodedIds, dst: EncodedIds, mentions: Ints, added: Ints, first: int, last: int
 ) -> None:
@@ -220,7 +219,7 @@ def copy_bytes(
                 arena[spans[row, 0] + offset] = data[key + offset]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_later_mentions(mentions: Ints, first_mentions: Ints, rows: Ints, first: int, last: int) -> None:
     """Fill in the rows of the mentions `first` to `last` that are not the first ones of their id."""
     for i in range(first, last):
@@ -229,7 +228,7 @@ def fill_later_mentions(mentions: Ints, first_mentions: Ints, rows: Ints, first:
             rows[mentions[i] & 1, mentions[i] >> 1] = rows[mention & 1, mention >> 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_repeated_sources(src_rows: Ints, first: int, last: int) -> None:
     """Fill in the rows of sources that are the same as in the line before."""
     for i in range(first, last):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ripplevec.util.numba_intrinsics import kernel
 
 OK, BAD_NEIGHBOR, SELF_LOOP, DUPLICATE_NEIGHBOR, BAD_WEIGHT, BAD_DIRECTIONS, BAD_STRENGTH, BAD_IN_STRENGTH = range(8)
 """Faults of a row."""
@@ -31,7 +32,7 @@ class GraphPart(NamedTuple):
     number: int  # which part is checked
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _mix(value: Any) -> Any:
     """Mix the bits of a word (splitmix64 finalizer)."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -39,14 +40,14 @@ def _mix(value: Any) -> Any:
     return value ^ (value >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _hash_edge(key: Any, low: int, high: int, upward: Any, downward: Any) -> Any:
     """Hash an edge to the same word at both endpoints; unpredictable without the key."""
     ends = _mix(key ^ ((np.uint64(low) << np.uint64(32)) | np.uint64(high)))
     return _mix(ends ^ ((np.uint64(upward) << np.uint64(32)) | np.uint64(downward)))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _neighbor_code(neighbor: int, part: GraphPart) -> Any:
     """Return the code of a saved neighbor, or -1 if it is invalid; rows of other parts are saved as -1 - code."""
     parts = len(part.row_counts)
@@ -57,7 +58,7 @@ def _neighbor_code(neighbor: int, part: GraphPart) -> Any:
     return code if owner != part.number and code // parts < part.row_counts[owner] else np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _check_strength(
     edges: SavedEdges,
     row: int,
@@ -84,7 +85,7 @@ def _check_strength(
     return OK
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def check_edges(
     edges: SavedEdges,
     part: GraphPart,

@@ -33,7 +33,7 @@ from ripplevec.graph._query_kernels import find_edge_slots, find_slot
 from ripplevec.util.numba_intrinsics import allocation_free, prefetch
 
 ADD, REMOVE = 0, 1  # as in ripplevec.batch.Op
-OUT, IN = 0, 1  # direction of an edge as seen from one endpoint
+OUT, IN = np.int64(0), np.int64(1)  # direction of an edge as seen from one endpoint
 SUM, KEEP_FIRST, REPLACE, KEEP_MAX = 0, 1, 2, 3  # duplicate policies: how the weight of a repeated edge is combined
 MIN_WEIGHT = 2.0**-100  # smallest weight kept under decay: negligible, but positive and far from float32 underflow
 MAX_WEIGHT = 3e38  # a sum of repeated weights is capped here, within the range of float32
@@ -74,7 +74,7 @@ def _append(links: Links, row: int, neighbor: int, weight: float, direction: int
     """Append a neighbor to the list of a row."""
     degree, size_class = links.degree[row], links.size_class[row]
     if size_class == NO_BLOCK:
-        _resize(links, row, MIN_SIZE_CLASS, directed)
+        _resize(links, row, np.int64(MIN_SIZE_CLASS), directed)
     elif degree == 1 << size_class:
         _resize(links, row, size_class + 1, directed)
     at = links.begin[row] + degree
@@ -91,7 +91,7 @@ def _append(links: Links, row: int, neighbor: int, weight: float, direction: int
         insert_into_index(links, row, neighbor, degree)
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _recompute_strength(links: Links, row: int) -> None:
     """Sum the weights of a row in slot order: the strength it would have if its current edges had just been added."""
     total = 0.0
@@ -100,7 +100,7 @@ def _recompute_strength(links: Links, row: int) -> None:
     links.strength[row] = total
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _remove_slot(links: Links, row: int, slot: int, directed: bool) -> None:
     """Remove a slot from a list, keeping the order of the others; halve the block if three quarters are unused."""
     free_index(links, row)
@@ -111,13 +111,13 @@ def _remove_slot(links: Links, row: int, slot: int, directed: bool) -> None:
     links.degree[row] = degree
     size_class = links.size_class[row]
     if degree == 0:
-        _resize(links, row, NO_BLOCK, directed)
+        _resize(links, row, np.int64(NO_BLOCK), directed)
     elif size_class > MIN_SIZE_CLASS and degree * 4 <= 1 << size_class and can_allocate(links, size_class - 1):
         _resize(links, row, size_class - 1, directed)
     _recompute_strength(links, row)
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _recompute_in_strength(links: Links, row: int) -> None:
     """Sum the incoming weights of a row in slot order, so that additions and removals leave no rounding residue."""
     total = 0.0
@@ -126,7 +126,7 @@ def _recompute_in_strength(links: Links, row: int) -> None:
     links.in_strength[row] = total
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _set_slot_weight(links: Links, row: int, at: int, new: float, direction: int, directed: bool) -> float:
     """Set the weight of a slot (in one direction if directed); return the change of the slot's total weight."""
     before, total = links.weight[at], new
@@ -203,7 +203,7 @@ def add_endpoint(
     return _set_slot_weight(links, row, at, new, direction, directed)
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _remove_slot_direction(links: Links, row: int, at: int, direction: int, directed: bool) -> float:
     """Remove one direction of a slot, and the slot itself if the other direction is empty; return the weight change."""
     stored = _directed_weight(links, at, direction)
@@ -215,7 +215,7 @@ def _remove_slot_direction(links: Links, row: int, at: int, direction: int, dire
     return -np.float64(stored)
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _remove_edge(links: Links, src: int, dst: int, directed: bool) -> float:
     """Remove an edge; return the change of weight between src and dst, 0 if there was no such edge."""
     src_slot, dst_slot = find_edge_slots(links, src, dst)
@@ -227,7 +227,7 @@ def _remove_edge(links: Links, src: int, dst: int, directed: bool) -> float:
     return change
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _remove_endpoint(links: Links, row: int, neighbor: int, direction: int, directed: bool) -> float:
     """Do the part of `_remove_edge` that concerns one endpoint."""
     at = find_slot(links, row, neighbor)
@@ -356,7 +356,7 @@ def clear_row(links: Links, row: int, directed: bool) -> None:
             links.allocator[EDGE_COUNT] -= links.outgoing[at] > 0 and links.incoming[at] > 0
     links.degree[row] = 0
     if links.size_class[row] != NO_BLOCK:
-        _resize(links, row, NO_BLOCK, directed)
+        _resize(links, row, np.int64(NO_BLOCK), directed)
     links.strength[row] = 0.0
     links.in_strength[row] = 0.0
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ripplevec.graph._block_kernels import (
     HUB_SIZE_CLASS,
@@ -20,7 +19,7 @@ from ripplevec.graph._block_kernels import (
     allocate_block,
     free_block,
 )
-from ripplevec.util.numba_intrinsics import allocation_free
+from ripplevec.util.numba_intrinsics import allocation_free, kernel
 
 
 @allocation_free(forceinline=True)
@@ -29,7 +28,7 @@ def _home_cell(neighbor: int, mask: int) -> Any:
     return np.int64((np.uint64(neighbor) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
 
 
-@allocation_free
+@allocation_free(inner=True)
 def insert_into_index(links: Links, row: int, neighbor: int, position: int) -> None:
     """Insert a neighbor and its position in the list into the index of a row."""
     base, mask = links.index_begin[row], (2 << links.size_class[row]) - 1
@@ -39,7 +38,7 @@ def insert_into_index(links: Links, row: int, neighbor: int, position: int) -> N
     links.index_cells[base + cell] = position + 1
 
 
-@allocation_free
+@allocation_free(inner=True)
 def fill_index(links: Links, row: int) -> None:
     """Fill the newly allocated index of a row."""
     base = links.index_begin[row]
@@ -48,7 +47,7 @@ def fill_index(links: Links, row: int) -> None:
         insert_into_index(links, row, links.neighbor[links.begin[row] + i], i)
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _build_index(links: Links, row: int) -> None:
     """Allocate and fill the index of a row."""
     links.index_begin[row] = allocate_block(
@@ -67,7 +66,7 @@ def free_index(links: Links, row: int) -> None:
         links.index_begin[row] = NO_INDEX
 
 
-@allocation_free
+@allocation_free(inner=True)
 def find_in_index(links: Links, row: int, neighbor: int) -> int:
     """Return the slot of a neighbor from the index of a row, or -1 if it is not a neighbor."""
     base, mask, begin = links.index_begin[row], (2 << links.size_class[row]) - 1, links.begin[row]
@@ -87,7 +86,7 @@ def ensure_index(links: Links, row: int) -> None:
         _build_index(links, row)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_index_consistent(links: Links, row: int) -> bool:
     """Return whether the index of a row finds every neighbor and holds nothing else."""
     base, size = links.index_begin[row], 2 << links.size_class[row]

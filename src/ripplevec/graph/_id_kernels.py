@@ -23,10 +23,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from ripplevec.util.numba_intrinsics import allocation_free, prefetch
+from ripplevec.util.numba_intrinsics import allocation_free, kernel, prefetch
 
 Ints: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -98,7 +97,7 @@ def same_bytes(arena: Bytes, start: int, data: Bytes, key: int, size: int) -> bo
     return place == size
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _prefetch_block(slots: Ints, table: Table, tags: Ints) -> None:
     """Prefetch the memory that a block of text searches will read, so that the cache misses overlap."""
     spans, arena = table.spans, table.arena
@@ -115,7 +114,7 @@ def _prefetch_block(slots: Ints, table: Table, tags: Ints) -> None:
             prefetch(arena, spans[row, 0], 0)
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
     """Fill in the rows of integers, in blocks: all slots of a block are prefetched before they are read."""
     mask = len(slots) - 1
@@ -133,7 +132,7 @@ def _search_integers(slots: Ints, keys: Ints, rows: Ints) -> None:
             rows[i] = referenced_row(ref)
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _search(slots: Ints, table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) -> None:
     """Replace the tags of a block of ids, which are in `rows`, by their rows."""
     spans, arena = table.spans, table.arena
@@ -156,7 +155,7 @@ def _search(slots: Ints, table: Table, ids: EncodedIds, first: int, last: int, r
         rows[i] = referenced_row(ref)
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _find_in_slots(slots: Ints, table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) -> None:
     """Fill in the rows of ids `first` to `last` that are in these slots of a table, -1 for the others."""
     keys, ends, data = ids
@@ -184,7 +183,7 @@ def find_ids(table: Table, ids: EncodedIds, first: int, last: int, rows: Ints) -
             _find_in_slots(table.slots, table, ids, i, i + 1, rows)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_id(table: Table, key: int, end: int, data: Bytes) -> Any:
     """Return the row of one id, -1 if it is unknown."""
     rows = np.empty(1, np.int64)
@@ -243,7 +242,7 @@ def _add_id(table: Table, key: int, end: int, data: Bytes) -> Any:
     return row
 
 
-@allocation_free
+@allocation_free(inner=True)
 def intern_id(table: Table, ids: EncodedIds, i: int, rows: Ints, added: Ints, new: int) -> int:
     """Assign a row to an id that was unknown when its block was searched; return the new number of added ids."""
     keys, ends, data = ids
@@ -296,7 +295,7 @@ def intern_ids(
     return pairs, new
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _close_gap(slots: Ints, gap: int) -> None:
     """Empty a slot and move up the entries that were displaced past it, so that searches need no tombstones."""
     mask = len(slots) - 1
@@ -309,7 +308,7 @@ def _close_gap(slots: Ints, gap: int) -> None:
     slots[gap, 1] = EMPTY
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _find_slot_of_row(slots: Ints, tag: int, row: int) -> Any:
     """Return the slot of a row, given the tag of its id; -1 if it is not in these slots."""
     mask = len(slots) - 1
@@ -355,7 +354,7 @@ def rebuild_slots(table: Table) -> None:
             insert_reference(table.slots, compute_tag(key, end, table.arena), make_reference(row, end))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather_ids(table: Table, rows: Ints) -> Any:
     """Return the encoded ids of rows, with their bytes packed in this order; `end` is FREE for a row without an id."""
     spans, arena, meta = table.spans, table.arena, table.meta
@@ -369,13 +368,15 @@ def gather_ids(table: Table, rows: Ints) -> Any:
     used = 0
     for i in range(len(rows)):
         if ends[i] >= 0:
-            start, used = used, used + ends[i] - keys[i]
-            data[start:used] = arena[keys[i] : ends[i]]
+            start = used
+            for place in range(keys[i], ends[i]):  # assigning a slice compiles the message for slices that do not fit
+                data[used] = arena[place]
+                used += 1
             keys[i], ends[i] = start, used
     return keys, ends, data
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def free_rows(table: Table) -> Any:
     """Return the free rows in the order in which they will be reused."""
     spans, meta = table.spans, table.meta

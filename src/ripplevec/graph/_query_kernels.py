@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import NO_INDEX, Links
 from ripplevec.graph._hub_kernels import find_in_index
-from ripplevec.util.numba_intrinsics import allocation_free
+from ripplevec.util.numba_intrinsics import allocation_free, kernel
 
 
 @allocation_free(forceinline=True)
@@ -56,7 +55,7 @@ def find_edge_slots(links: Links, src: int, dst: int) -> tuple[int, int]:
     return find_slot(links, src, dst) if dst_slot >= 0 else -1, dst_slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_bipartite(links: Links, rows: int) -> bool:
     """Return whether the graph is bipartite; the search stops at the first edge within one side."""
     side = np.zeros(rows, np.int8)  # 1 or -1; 0: not visited

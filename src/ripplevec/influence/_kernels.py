@@ -7,11 +7,11 @@ nor on the number of threads.
 from __future__ import annotations
 
 import numpy as np
-from numba import int64, njit, uint64
+from numba import int64, uint64
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
-from ripplevec.util.numba_intrinsics import allocation_free, prefetch
+from ripplevec.util.numba_intrinsics import allocation_free, kernel, prefetch
 
 PREFETCHED_NEIGHBORS = 16  # per upcoming row; the loads of a longer list overlap without prefetching
 
@@ -124,7 +124,7 @@ def mark_seen(reached: NDArray[np.int64], seen: NDArray[np.int64], stamp: int) -
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run_cascade(
     links: Links,
     arrival: NDArray[np.int64],

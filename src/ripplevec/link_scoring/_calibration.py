@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from ripplevec.util.numba_intrinsics import allocation_free
+from ripplevec.util.numba_intrinsics import allocation_free, kernel
 
 FIRST_KNOT, KNOT_DISTANCE, KNOTS = -12.0, 0.75, 25
 """Log-odds of the first knot, and the distance and number of knots: −12 to 6."""
@@ -39,7 +38,7 @@ def locate(log_odds: float) -> tuple[int, float]:
     return knot, position - knot
 
 
-@allocation_free
+@allocation_free(inner=True)
 def count_example(calibration: Calibration, log_odds: float, outcome: float, importance: float) -> None:
     """Count an example at the two knots next to its uncorrected log-odds, in proportion to their nearness."""
     knot, share = locate(log_odds)
@@ -49,7 +48,7 @@ def count_example(calibration: Calibration, log_odds: float, outcome: float, imp
     calibration.occurred[knot + 1] += importance * share * outcome
 
 
-@allocation_free
+@allocation_free(inner=True)
 def decay_counts(calibration: Calibration, factor: float) -> None:
     """Let the examples so far count a little less."""
     for knot in range(KNOTS):
@@ -57,7 +56,7 @@ def decay_counts(calibration: Calibration, factor: float) -> None:
         calibration.occurred[knot] *= factor
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compute_correction(calibration: Calibration) -> NDArray[np.float64]:
     """Return the corrected log-odds at the knots: of the observed shares, made increasing by pooling neighbors."""
     examples, occurred, width = np.empty(KNOTS), np.empty(KNOTS), np.empty(KNOTS, np.int64)
@@ -84,7 +83,7 @@ def compute_correction(calibration: Calibration) -> NDArray[np.float64]:
     return correction
 
 
-@allocation_free
+@allocation_free(inner=True)
 def calibrate(correction: NDArray[np.float64], log_odds: float) -> float:
     """Return the corrected probability of uncorrected log-odds; beyond the last knots the correction is a shift."""
     knot, share = locate(log_odds)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.influence._kernels import sample_slot
@@ -19,7 +18,7 @@ from ripplevec.link_scoring._calibration import (
     count_example,
     decay_counts,
 )
-from ripplevec.util.numba_intrinsics import allocation_free
+from ripplevec.util.numba_intrinsics import allocation_free, kernel
 
 RECENT = 8
 """Partners that a vertex remembers on each side; their numbers fill one cache line."""
@@ -87,7 +86,7 @@ def inverse_rank(history: History, row: int, side: int, partner: int) -> float:
     return 0.0
 
 
-@allocation_free
+@allocation_free(inner=True)
 def count_common(history: History, source: int, target: int) -> int:
     """Return how many recent targets of one vertex are recent sources of another."""
     common = 0
@@ -100,7 +99,7 @@ def count_common(history: History, source: int, target: int) -> int:
     return common
 
 
-@allocation_free
+@allocation_free(inner=True)
 def fill_features(
     history: History, source: int, target: int, now: int, cosine: float, features: NDArray[np.float64]
 ) -> None:
@@ -116,7 +115,7 @@ def fill_features(
     features[7] = np.log1p(idle / POPULARITY_HALF_LIFE)
 
 
-@allocation_free
+@allocation_free(inner=True)
 def fill_pair_features(history: History, source: int, target: int, now: int, features: NDArray[np.float64]) -> None:
     """Compute the features that depend on both vertices."""
     for rank in range(RECENT):
@@ -130,7 +129,7 @@ def fill_pair_features(history: History, source: int, target: int, now: int, fea
     features[9] = np.log1p(count_common(history, source, target))
 
 
-@allocation_free
+@allocation_free(inner=True)
 def compute_log_odds(weights: NDArray[np.float64], features: NDArray[np.float64]) -> float:
     """Return the log-odds that logistic regression gives to features, before calibration."""
     total = 0.0
@@ -165,7 +164,7 @@ def learn(
             covariance[i, j] -= scale * curvature * work[i] * work[j]
 
 
-@allocation_free
+@allocation_free(inner=True)
 def forget(covariance: NDArray[np.float64]) -> None:
     """Let the examples so far count a little less, so that the weights follow the stream.
 
@@ -178,14 +177,14 @@ def forget(covariance: NDArray[np.float64]) -> None:
                 covariance[j, i] *= FORGETTING
 
 
-@allocation_free
+@allocation_free(inner=True)
 def record_event(history: History, source: int, target: int, now: int) -> None:
     """Record an event of two vertices."""
     record_partner(history, source, SOURCE, target, now)
     record_partner(history, target, TARGET, source, now)
 
 
-@allocation_free
+@allocation_free(inner=True)
 def record_partner(history: History, row: int, side: int, partner: int, now: int) -> None:
     """Record an event of a vertex: its partner moves to the front of the recent ones, and counters grow by one."""
     place, repeats, events = RECENT - 1, 0.0, 0.0
@@ -205,7 +204,7 @@ def record_partner(history: History, row: int, side: int, partner: int, now: int
     history.repeats[row, side, 0], history.events[row, side] = repeats + 1.0, events + 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def choose_alternatives(
     history: History, targets: NDArray[np.int64], src: NDArray[np.int64], now: int, key: int, drawn: int
 ) -> NDArray[np.int64]:
@@ -219,7 +218,7 @@ def choose_alternatives(
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def score_rows(
     history: History,
     weights: NDArray[np.float64],
@@ -251,7 +250,7 @@ def is_negative(others: NDArray[np.int64], i: int, target: int) -> bool:
     return others[i] >= 0 and others[i] != target and (i < RECENT or others[i] not in others[:RECENT])
 
 
-@allocation_free
+@allocation_free(inner=True)
 def learn_from_event(
     history: History,
     regression: Regression,
@@ -286,7 +285,7 @@ def learn_from_event(
             learn(regression, features[1 + i], 0.0, 1.0 if i < RECENT else importance, work)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def observe_events(
     history: History,
     regression: Regression,
@@ -338,7 +337,7 @@ def observe_events(
         record_event(history, src[event], dst[event], now + event)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_cosines(
     units: NDArray[np.float32], src: NDArray[np.int64], dst: NDArray[np.int64], cosines: NDArray[np.float32]
 ) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.experimental import structref
 from numpy.typing import NDArray
 
@@ -19,7 +19,7 @@ from ripplevec.graph._edge_kernels import apply_edges
 from ripplevec.graph._id_kernels import ARENA_USED, ROW_COUNT, EncodedIds, Table, find_ids, intern_id
 from ripplevec.rules._gather_kernels import KernelState
 from ripplevec.rules._kernels import BatchContext, apply_batch
-from ripplevec.util.numba_intrinsics import allocation_free
+from ripplevec.util.numba_intrinsics import allocation_free, kernel
 
 
 @structref.register
@@ -41,7 +41,7 @@ structref.define_constructor(
 structref.define_boxing(_ArrivalContextType, ArrivalContext)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make_arrival_context(
     table: Table,
     state: KernelState,
@@ -54,7 +54,7 @@ def make_arrival_context(
     return ArrivalContext(table, state, seen, batch_context, duplicate_policy, directed)
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _edges_fit(links: Links, rows: NDArray[np.int64]) -> bool:
     """Return whether the arenas have room for edges from the first row to the others, as `apply_edges` requires."""
     slots, index_cells, widest = 0, 0, 0
@@ -78,7 +78,7 @@ def _edges_fit(links: Links, rows: NDArray[np.int64]) -> bool:
     )
 
 
-@allocation_free
+@allocation_free(inner=True)
 def _has_room(table: Table, ids: EncodedIds, state: KernelState, rows: NDArray[np.int64]) -> bool:
     """Return whether ids, rows and edges of an arrival fit into the allocated arrays in the worst case."""
     spans, arena, meta = table.spans, table.arena, table.meta
@@ -93,7 +93,7 @@ def _has_room(table: Table, ids: EncodedIds, state: KernelState, rows: NDArray[n
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def apply_arrival(
     context: ArrivalContext, ids: EncodedIds, weight: NDArray[np.float32], sequence: int, first_new: int
 ) -> tuple[int, int, int, NDArray[np.int64], int]:
@@ -107,10 +107,10 @@ def apply_arrival(
     batch_context = BatchContext(shared.seed, sequence, shared.depth, shared.max_reads, first_new)
     count = len(ids[0])
     rows, new_rows = np.empty(count, np.int64), np.empty(count, np.int64)
-    find_ids(table, ids, 0, count, rows)
+    find_ids(table, ids, np.int64(0), count, rows)
     if not _has_room(table, ids, state, rows):
         return -1, 0, 0, new_rows[:0], 0
-    new_count = 0
+    new_count: Any = np.int64(0)
     for i in range(count):
         if rows[i] < 0:
             new_count = intern_id(table, ids, i, rows, new_rows, new_count)
@@ -129,9 +129,12 @@ def apply_arrival(
         pairs,
         weight,
         changed_share,
-        0,
+        np.int64(0),
         context.duplicate_policy,
         context.directed,
     )
     moved, shortened = apply_batch(state, arrived, pairs, arrival_numbers, changed_share, seen, batch_context)
-    return rows[0], new_count, int(np.count_nonzero(changed_share[:, 0])), moved, shortened
+    changed = 0
+    for i in range(count - 1):
+        changed += changed_share[i, 0] != 0
+    return rows[0], new_count, changed, moved, shortened

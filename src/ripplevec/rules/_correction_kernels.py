@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
 from ripplevec.influence._kernels import random_word, sample_slot
-from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES, allocation_free, as_float, prefetch
+from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES, allocation_free, as_float, kernel, prefetch
 
 SLICE_ROWS = 64  # rows that are processed at a time: about a tenth of a millisecond
 PREFETCHED_NEIGHBORS = 8  # rows of the next vertex's neighbors that are prefetched
@@ -131,7 +131,7 @@ def _close_slice(row: int, last: int, slice_sums: NDArray[np.float32], sums: NDA
         slice_sums[:] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_rows(
     links: Links,
     arrival: NDArray[np.int64],
@@ -181,7 +181,7 @@ def _copy_rows(
         _close_slice(row, rows.last, slice_sums, sums)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def filter_rows(
     links: Links,
     arrival: NDArray[np.int64],

@@ -157,7 +157,7 @@ def _step_in_double(total: float, center: float, mu: float, over: float, r: floa
     return float((np.float64(total) - center) * over * (m * (1.0 + r) / (m * m + r)))
 
 
-@allocation_free(error_model="numpy")
+@allocation_free(inner=True, error_model="numpy")
 def _shorten_part(
     coefficients: RefreshCoefficients,
     g: int,

@@ -18,15 +18,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
 from ripplevec.influence._kernels import derive_key, draw_uniform, mark_seen, prefetch_neighbors, spread_round
 from ripplevec.rules._gather_kernels import KernelState, gather, gather_placed, local_step, prefetch_rows
-from ripplevec.util.numba_intrinsics import allocation_free, as_float, prefetch
+from ripplevec.util.numba_intrinsics import allocation_free, as_float, kernel, prefetch
 
 UNLIMITED = 1 << 62
+_NO_LIMIT = np.int64(UNLIMITED)  # a number with a type: for literals, kernels are compiled separately
 RESAMPLE = 1 << 20  # added to the round, so that sampling neighbors to read uses other draws than testing them
 
 
@@ -40,7 +41,7 @@ class BatchContext(NamedTuple):
     first_new: int  # vertices with this arrival number or a higher one are new in this batch
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def preview_row(
     state: KernelState, rows: NDArray[np.int64], weights: NDArray[np.float32], out: NDArray[np.float32]
 ) -> None:
@@ -57,7 +58,7 @@ def preview_row(
         local_step(state.coefficients, total, sum_a, sum_aa, out)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compute_refresh(state: KernelState, rows: NDArray[np.int64], limit: int, key: int, out: NDArray[np.float32]) -> int:
     """Write the refreshed values of `rows` to `out`, computed from current vectors, which stay unchanged.
 
@@ -66,7 +67,7 @@ def compute_refresh(state: KernelState, rows: NDArray[np.int64], limit: int, key
     total = np.empty(state.vectors.shape[1], state.coefficients.per_column.dtype)
     shortened = 0
     for i in range(rows.size):
-        prefetch_rows(state, rows, i, False)
+        prefetch_rows(state, rows, i, np.bool_(False))
         sum_a, sum_aa = gather(state, rows[i], limit, key, total)
         shortened += local_step(state.coefficients, total, sum_a, sum_aa, out[i])
     return shortened
@@ -85,13 +86,13 @@ def write_rows(state: KernelState, rows: NDArray[np.int64], values: NDArray[np.f
         state.placed[rows[i]] = 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def admit(state: KernelState, rows: NDArray[np.int64]) -> int:
     """Admit new vertices in order, each from its placed neighbors that arrived before it; return the shortened rows."""
     total = np.empty(state.vectors.shape[1], state.coefficients.per_column.dtype)
     shortened = 0
     for i in range(rows.size):
-        prefetch_rows(state, rows, i, True)
+        prefetch_rows(state, rows, i, np.bool_(True))
         row = rows[i]
         sum_a, sum_aa = gather_placed(state, row, state.arrival[row], total)
         if sum_a > 0:
@@ -100,7 +101,7 @@ def admit(state: KernelState, rows: NDArray[np.int64]) -> int:
     return shortened
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def admission_waves(state: KernelState, rows: NDArray[np.int64], first_new: int) -> NDArray[np.int64]:
     """Return the wave in which each new vertex can be admitted: one after the last new neighbor that it reads."""
     wave = np.zeros(rows.size, np.int64)
@@ -114,7 +115,7 @@ def admission_waves(state: KernelState, rows: NDArray[np.int64], first_new: int)
     return wave
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_placement_candidates(state: KernelState, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return those of `rows` (few) that are unplaced or have no edge left, so that their placement may change."""
     found = np.empty(rows.size, np.int64)
@@ -125,7 +126,7 @@ def find_placement_candidates(state: KernelState, rows: NDArray[np.int64]) -> ND
     return found[:kept]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_placeable(
     state: KernelState, rows: NDArray[np.int64], seen: NDArray[np.int64], stamp: int
 ) -> NDArray[np.int64]:
@@ -145,7 +146,7 @@ def find_placeable(
     return found[:kept]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_unplaced_neighbors(
     state: KernelState, rows: NDArray[np.int64], seen: NDArray[np.int64], stamp: int
 ) -> NDArray[np.int64]:
@@ -166,20 +167,20 @@ def find_unplaced_neighbors(
     return found[:kept]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place_frontier(state: KernelState, frontier: NDArray[np.int64]) -> int:
     """Place vertices together, all from the values before, so that their order does not matter."""
     total = np.empty(state.vectors.shape[1], state.coefficients.per_column.dtype)
     values = np.empty((frontier.size, total.size), state.vectors.dtype)
     shortened = 0
     for i in range(frontier.size):
-        sum_a, sum_aa = gather_placed(state, frontier[i], UNLIMITED, total)
+        sum_a, sum_aa = gather_placed(state, frontier[i], _NO_LIMIT, total)
         shortened += local_step(state.coefficients, total, sum_a, sum_aa, values[i])
     write_rows(state, frontier, values)
     return shortened
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place_reachable(
     state: KernelState, arrived: NDArray[np.int64], touched: NDArray[np.int64], seen: NDArray[np.int64], stamp: int
 ) -> tuple[NDArray[np.int64], int]:
@@ -197,7 +198,7 @@ def place_reachable(
     return newcomers, shortened
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sample_changed_endpoints(
     state: KernelState,
     pairs: NDArray[np.int64],
@@ -206,7 +207,7 @@ def sample_changed_endpoints(
     context: BatchContext,
 ) -> NDArray[np.int64]:
     """Sample endpoints of changed edges between existing vertices, each with probability `changed_share` (round 0)."""
-    key = derive_key(context.seed, context.sequence, 0)
+    key = derive_key(context.seed, context.sequence, np.int64(0))
     found = np.empty(2 * len(pairs), np.int64)
     kept = 0
     for i in range(len(pairs)):
@@ -241,7 +242,7 @@ def count_neighbor_reads(links: Links, rows: NDArray[np.int64], limit: int) -> i
     return reads
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unplace_isolated(state: KernelState, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Unplace vertices that have lost their last edge, and return them."""
     lost = np.empty(rows.size, np.int64)
@@ -255,7 +256,7 @@ def unplace_isolated(state: KernelState, rows: NDArray[np.int64]) -> NDArray[np.
     return lost[:kept]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_second_refresh_rows(
     state: KernelState, newcomers: NDArray[np.int64], seen: NDArray[np.int64], stamp: int, first_new: int
 ) -> NDArray[np.int64]:
@@ -278,7 +279,7 @@ def find_second_refresh_rows(
     return found[:kept]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refresh(state: KernelState, rows: NDArray[np.int64], limit: int, key: int) -> int:
     """Refresh rows together, all from the values before; return the number of shortened rows."""
     values = np.empty((rows.size, state.vectors.shape[1]), state.vectors.dtype)
@@ -287,7 +288,7 @@ def refresh(state: KernelState, rows: NDArray[np.int64], limit: int, key: int) -
     return shortened
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def apply_batch(
     state: KernelState,
     arrived: NDArray[np.int64],
@@ -329,14 +330,14 @@ def apply_batch(
         depth += 1
         key = derive_key(context.seed, context.sequence, depth)
         limit = max(1, reads_left // (2 * max(1, frontier.size)))
-        newcomer_reads = count_neighbor_reads(state.links, sources, UNLIMITED)
+        newcomer_reads = count_neighbor_reads(state.links, sources, _NO_LIMIT)
         reached = np.empty(newcomer_reads + count_neighbor_reads(state.links, frontier, limit), np.int64)
-        count = spread_round(state.links, state.arrival, sources, seen, stamp, uint64(key), UNLIMITED, reached)
+        count = spread_round(state.links, state.arrival, sources, seen, stamp, uint64(key), _NO_LIMIT, reached)
         count += spread_round(state.links, state.arrival, frontier, seen, stamp, uint64(key), limit, reached[count:])
         frontier = reached[: mark_seen(reached[:count], seen, stamp)]
         reads_left -= reached.size - newcomer_reads
         sources = newcomers[:0]
         if not frontier.size:
             break
-    refresh(state, find_second_refresh_rows(state, newcomers, seen, stamp, context.first_new), UNLIMITED, uint64(0))
+    refresh(state, find_second_refresh_rows(state, newcomers, seen, stamp, context.first_new), _NO_LIMIT, uint64(0))
     return np.concatenate((newcomers, moved, lost, arrived[state.placed[arrived] == 0])), shortened

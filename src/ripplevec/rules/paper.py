@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.graph.adjacency import RowArray
@@ -16,6 +15,7 @@ from ripplevec.graph.graph import GraphDelta, strip_prefix
 from ripplevec.influence.cascade import NO_ROWS, CachedCascade, Cascade, RowReads
 from ripplevec.rules.laplacian_rule import LaplacianRule
 from ripplevec.rules.vector_store import VectorStore
+from ripplevec.util.numba_intrinsics import kernel
 from ripplevec.util.parallel import limit_blas_to_one_thread
 from ripplevec.views.base import Progress
 
@@ -164,7 +164,7 @@ def _set_unit_vector(column: int, vectors: NDArray[np.float64], row: int, others
     vectors[row, column] = 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def apply_local_action(vectors: NDArray[np.float64], row: int, influenced: NDArray[np.int64]) -> None:
     """Set x_v of an arrival v to the mean of x_u over its influenced set I; then x_u ← x_u − α x_v for u in I.
 

@@ -44,6 +44,7 @@ from ripplevec.rules.correction_workspace import Workspace
 from ripplevec.rules.gradual_correction import GradualCorrection, Version
 from ripplevec.rules.vector_store import KernelStateCache, VectorStore
 from ripplevec.util.compilation import wait_for_kernels
+from ripplevec.util.compile_ahead import is_compiling_ahead
 from ripplevec.views._kernels import ViewScaling
 from ripplevec.views.aligned_matrix import copy_aligned
 from ripplevec.views.background_choice import BackgroundChoice, restore_choice
@@ -245,12 +246,12 @@ class RippleRule:
     ) -> tuple[int, int, RowArray]:
         """Apply one arrival in one kernel call; see `Rule.apply_arrival`.
 
-        The row is −1 if there has been no start, if the arrival has no edges, or if allocated arrays are too small.
+        The row is −1 if there has been no start, if the arrival has no edges, if allocated arrays are too small, or if
+        the kernel is still being compiled by another process.
         """
         graph, edges = store.graph, len(ids) - 1
-        if not self.ready or not edges:
+        if not self.ready or not edges or is_compiling_ahead():
             return -1, 0, _NO_ROWS
-        self._load_kernels()
         row, new_vertices, edges, moved, self.rows_shortened = apply_arrival(
             self._arrival_context(store),
             encode_ids(ids),
@@ -263,7 +264,7 @@ class RippleRule:
         return row, edges, moved
 
     def _load_kernels(self) -> None:
-        """Wait, before the first arrival, for kernels that another process is compiling."""
+        """Wait, before the first batch, for kernels that another process is compiling."""
         if not self._kernels_loaded:
             wait_for_kernels()
             self._kernels_loaded = True

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ripplevec.util.numba_intrinsics import kernel
 from ripplevec.views._kernels import ViewScaling, pairwise_sum, scale_view_parts
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def dot(first: NDArray[np.floating], second: NDArray[np.floating], work: NDArray[np.floating]) -> float:
     """Return the dot product of two vectors of one type. Inlined: a call costs as much as the product."""
     for column in range(len(first)):
@@ -17,7 +17,7 @@ def dot(first: NDArray[np.floating], second: NDArray[np.floating], work: NDArray
     return pairwise_sum(work, len(first))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def replace_heap_root(cosines: NDArray[np.float32], rows: NDArray[np.int64], cosine: np.float32, row: int) -> None:
     """Replace the root of a heap, its worst element: the lowest cosine, among equals the highest row."""
     place, child = 0, 1
@@ -35,7 +35,7 @@ def replace_heap_root(cosines: NDArray[np.float32], rows: NDArray[np.int64], cos
     cosines[place], rows[place] = cosine, row
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def collect_best(
     rows: NDArray[np.floating],
     alive: NDArray[np.bool_],
@@ -61,7 +61,7 @@ def collect_best(
                 replace_heap_root(cosines[query], found[query], cosine, row)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_stale_rows(
     seen: NDArray[np.int64],
     placed: NDArray[np.uint8],

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.influence._kernels import random_word
+from ripplevec.util.numba_intrinsics import kernel
 
 ADD, REMOVE = 0, 1  # as in ripplevec.batch.Op
 LATEST, QUEUED = 0, 1  # columns of `time`
@@ -32,13 +32,13 @@ class EdgeTimes(NamedTuple):
     sizes: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _home_entry(edges: EdgeTimes, a: int, b: int) -> Any:
     """Return the entry at which the search for an edge starts."""
     return np.int64(random_word(np.uint64(0), a, b) & np.uint64(len(edges.edge) - 1))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_entry(edges: EdgeTimes, a: int, b: int) -> int:
     """Return the entry of an edge, or the free entry where it would be inserted."""
     mask = len(edges.edge) - 1
@@ -48,7 +48,7 @@ def _find_entry(edges: EdgeTimes, a: int, b: int) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _remove_entry(edges: EdgeTimes, at: int) -> None:
     """Remove an entry and move up the entries that were displaced past it."""
     mask = len(edges.edge) - 1
@@ -66,7 +66,7 @@ def _remove_entry(edges: EdgeTimes, at: int) -> None:
     edges.sizes[EDGE_COUNT] -= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _push(edges: EdgeTimes, when: float, a: int, b: int) -> None:
     """Insert an edge, given by its arrival numbers, into the heap."""
     at = edges.sizes[HEAP_SIZE]
@@ -79,7 +79,7 @@ def _push(edges: EdgeTimes, when: float, a: int, b: int) -> None:
     edges.heap_time[at], edges.heap_edge[at, 0], edges.heap_edge[at, 1] = when, a, b
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pop(edges: EdgeTimes) -> None:
     """Remove the first entry of the heap."""
     size = edges.sizes[HEAP_SIZE] - 1
@@ -98,7 +98,7 @@ def _pop(edges: EdgeTimes) -> None:
     edges.heap_time[at], edges.heap_edge[at, 0], edges.heap_edge[at, 1] = when, a, b
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def record_edges(
     edges: EdgeTimes,
     op: NDArray[np.int8],
@@ -129,13 +129,13 @@ def record_edges(
             _push(edges, times[i], a, b)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def has_due(edges: EdgeTimes, before: float) -> bool:
     """Return whether the first heap entry is due."""
     return edges.sizes[HEAP_SIZE] > 0 and edges.heap_time[0] < before
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_due(edges: EdgeTimes, before: float) -> int:
     """Return the number of due heap entries, including those of edges that arrived again later."""
     count, heap_size = 0, edges.sizes[HEAP_SIZE]
@@ -152,7 +152,7 @@ def count_due(edges: EdgeTimes, before: float) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pop_expired(edges: EdgeTimes, before: float, out: NDArray[np.int64], when: NDArray[np.float64]) -> int:
     """Remove edges whose latest arrival is before a time, at most as many as `out` can hold; return how many."""
     found = 0
@@ -174,7 +174,7 @@ def pop_expired(edges: EdgeTimes, before: float, out: NDArray[np.int64], when: N
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rehash(old: EdgeTimes, new: EdgeTimes) -> None:
     """Move all edges into another, empty table and heap; stale heap entries are dropped."""
     for at in range(len(old.edge)):

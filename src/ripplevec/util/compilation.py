@@ -14,7 +14,7 @@ from time import perf_counter
 
 from numba.core import event
 
-from ripplevec.util.compile_ahead import finish_compiling_ahead, is_compiling_ahead, start_compiling_ahead
+from ripplevec.util.compile_ahead import is_compiling_ahead, start_compiling_ahead, wait_for_batch_kernels
 
 PACKAGE = __name__.partition(".")[0]
 COMPILE_EVENT = "numba:compile"
@@ -105,7 +105,7 @@ def working_clock() -> float:
 
 
 def wait_for_kernels() -> None:
-    """Wait for the second process, if there is one. Called before the first use of the kernels that it compiles."""
+    """Wait for the kernels of batches if a second process compiles them. Called before the first batch."""
     if is_compiling_ahead():
         with report_compilation().waiting():
-            finish_compiling_ahead()
+            wait_for_batch_kernels()

@@ -1,7 +1,8 @@
 """Compilation in a second process: with an empty cache, half of the kernels are compiled while `fit` compiles the rest.
 
 Numba compiles one kernel at a time per process. The second process stores its kernels in the cache on disk, from which
-this process loads them. It compiles the kernels that add arrivals, which `fit` does not need.
+this process loads them. It compiles the kernel of batches first, for which the first batch waits, and then the kernel
+of single arrivals. Until that one is there, single arrivals are applied as batches, with the same result.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
-from threading import Lock
+from threading import Event, Lock, Thread
 
 from ripplevec.util.parallel import resolve_threads
 
@@ -23,6 +24,8 @@ NOTICE_INTERVAL = 10.0  # seconds between two notices while this process waits
 _log = logging.getLogger(__name__)
 _lock = Lock()
 _process: subprocess.Popen[bytes] | None = None
+_batch_kernels_stored = Event()  # cleared while the second process compiles them
+_batch_kernels_stored.set()
 _started = False
 _popen = subprocess.Popen  # replaced in tests
 
@@ -40,10 +43,12 @@ def start_compiling_ahead() -> None:
                 [sys.executable, "-m", MODULE],
                 env=environment,
                 stdin=subprocess.PIPE,  # closes when this process ends, however it ends, and ends the second one
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,  # a byte: the kernels of batches are stored
                 stderr=subprocess.DEVNULL,
             )
             atexit.register(_end)
+            _batch_kernels_stored.clear()
+            Thread(target=_watch, args=(_process,), daemon=True).start()
 
 
 def is_compiling_ahead() -> bool:
@@ -51,29 +56,43 @@ def is_compiling_ahead() -> bool:
     return _process is not None
 
 
-def finish_compiling_ahead() -> None:
-    """Wait until the second process has ended. If it failed, this process compiles the kernels when they are called."""
-    global _process
-    with _lock:
-        if _process is None:
-            return
-        while True:
-            try:
-                _process.wait(NOTICE_INTERVAL)
-                break
-            except subprocess.TimeoutExpired:
-                _log.warning("still compiling: kernels of arrivals, in a second process")
-        _close(_process)
-        _process = None
+def wait_for_batch_kernels() -> None:
+    """Wait until the second process has stored the kernels of batches, or has failed: then this one compiles them."""
+    while not _batch_kernels_stored.wait(NOTICE_INTERVAL):
+        _log.warning("still compiling: kernels of batches, in a second process")
+
+
+def _watch(process: subprocess.Popen[bytes]) -> None:
+    """Note how far the second process is. A process that fails closes its output."""
+    if process.stdout is not None:
+        with process.stdout as output:
+            output.read(1)
+    _batch_kernels_stored.set()
+    process.wait()
+    _forget(process)
 
 
 def _end() -> None:
-    if _process is not None:
-        _process.terminate()
-        _process.wait()
-        _close(_process)
+    process = _process
+    if process is not None:
+        process.terminate()
+        process.wait()
+        _forget(process)
 
 
-def _close(process: subprocess.Popen[bytes]) -> None:
+def _forget(process: subprocess.Popen[bytes]) -> None:
+    global _process
+    _process = None
     if process.stdin is not None:
         process.stdin.close()
+
+
+def _reset_after_fork() -> None:
+    """Compile everything in a forked process, which has no thread that watches the second one."""
+    global _process
+    _process = None
+    _batch_kernels_stored.set()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,4 +1,4 @@
-"""Compilation without reference counts, half-precision numbers, and memory prefetching for Numba kernels.
+"""Decorators of Numba kernels, half-precision numbers, and memory prefetching.
 
 Kernels get half-precision arrays as raw bits (uint16), and all other arrays unchanged. One kernel serves both: it reads
 a cell with `as_float` and writes it with `store_float`. Kernels that do not use these two get rows from `widen_half`.
@@ -6,20 +6,89 @@ a cell with `as_float` and writes it with `store_float`. Kernels that do not use
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
+
+from ripplevec._version import __version__
 
 CACHE_LINE_BYTES = 64  # unit of transfer between memory and cache
 MAX_HALF = 65504.0  # largest half-precision number; larger values are clamped to it
 
-allocation_free = partial(njit, cache=True, nogil=True, _nrt=False)
+
+class _Index(IndexDataCacheFile):  # type: ignore[misc]
+    """Index of the compiled versions of a kernel on disk. One that another version of the package wrote is ignored.
+
+    Numba reads the types of the arguments before it compares versions, and fails if one of them has been renamed.
+    """
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):
+            return {}
+
+
+class _KernelCache(FunctionCache):  # type: ignore[misc]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = (__version__, self._impl.locator.get_source_stamp())
+        self._cache_file = _Index(self._cache_path, self._impl.filename_base, stamp)
+
+
+class Kernel(CPUDispatcher):  # type: ignore[misc]
+    """A compiled function, cached on disk for this version of the package."""
+
+    def enable_caching(self) -> None:
+        """Store compiled versions on disk."""
+        self._cache = _KernelCache(self.py_func)
+
+
+class InnerKernel(Kernel):
+    """A kernel that only kernels call: compiled without the wrapper that converts Python objects.
+
+    Half of the kernels are of this kind, and compiling a wrapper takes as long as compiling a short kernel. A call from
+    Python, as in tests, compiles the function once more.
+    """
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function from Python."""
+        return self._callable_kernel(*arguments)
+
+    @cached_property
+    def _callable_kernel(self) -> Kernel:
+        return Kernel(self.py_func, targetoptions=self.targetoptions | {"no_cpython_wrapper": False})
+
+
+def kernel(
+    function: Callable[..., Any] | None = None, *, inner: bool = False, cache: bool = True, **options: Any
+) -> Any:
+    """Decorate a kernel: compile it when it is first called, cache it on disk, and run it without the GIL.
+
+    Kernels that are inlined (`forceinline`), or `inner`, become an `InnerKernel`.
+    """
+    if function is None:
+        return partial(kernel, inner=inner, cache=cache, **options)
+    options = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True} | options
+    if inner or options.get("forceinline"):
+        decorated: Kernel = InnerKernel(function, targetoptions=options | {"no_cpython_wrapper": True})
+    else:
+        decorated = Kernel(function, targetoptions=options)
+    if cache:
+        decorated.enable_caching()
+    return decorated
+
+
+allocation_free = partial(kernel, _nrt=False)
 """Decorator of kernels that create no array, and call only such kernels: compiled without reference counts.
 
 Numba counts the references to every array that a kernel receives or slices. The counters are atomic, and a kernel gets

@@ -9,11 +9,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
-from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES, prefetch
+from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES, kernel, prefetch
 
 PREFETCH_DISTANCE = 8  # neighbors whose rows are prefetched; with more, prefetched rows would evict each other
 FLOATS_PER_LINE = CACHE_LINE_BYTES // 4
@@ -47,14 +46,14 @@ class RefreshCoefficients(NamedTuple):
     per_column: NDArray[np.float32]  # two rows: μ/μ₁ (bounded below), and the center c
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def get_row(columns: StridedColumns, row: int) -> NDArray[np.floating]:
     """Return one row as a slice of the flat array."""
     first = row * columns.stride
     return columns.flat[first : first + columns.width]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def prefetch_neighbor_rows(links: Links, source: StridedColumns, first: int, last: int) -> None:
     """Prefetch the source rows of the neighbors in slots first … last−1."""
     for slot in range(first, last):
@@ -63,14 +62,14 @@ def prefetch_neighbor_rows(links: Links, source: StridedColumns, first: int, las
             prefetch(source.flat, row + column, 0)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def prefetch_slots(links: Links, row: int) -> None:
     """Prefetch the first slots of a neighbor list."""
     for slot in range(links.begin[row], links.begin[row] + min(links.degree[row], 3 * SLOTS_PER_LINE), SLOTS_PER_LINE):
         prefetch(links.neighbor, slot, 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def combine(
     links: Links,
     source: StridedColumns,
@@ -121,7 +120,7 @@ def combine(
             written[j] = step + source_factor * own[j] + target_factor * written[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def multiply_vector(
     links: Links, source: NDArray[np.float64], target: NDArray[np.float64], first: int, last: int
 ) -> None:
@@ -145,7 +144,7 @@ def multiply_vector(
         target[row] = even + odd
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_weighted_rows(
     links: Links, source: StridedColumns, tau: float, first: int, last: int, out: NDArray[np.float64]
 ) -> None:
@@ -158,7 +157,7 @@ def sum_weighted_rows(
                 out[j] += share * own[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def subtract_from_rows(links: Links, target: StridedColumns, value: NDArray[np.float64], first: int, last: int) -> None:
     """Subtract one value per column from each row first … last−1 that has edges."""
     for row in range(first, last):
@@ -168,7 +167,7 @@ def subtract_from_rows(links: Links, target: StridedColumns, value: NDArray[np.f
                 own[j] -= value[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_noise(links: Links, words: NDArray[np.uint64], target: NDArray[np.float32], first: int, last: int) -> None:
     """Fill rows that have edges with hashes in [−1, 1) of the row's random word and the column; zero other rows."""
     for row in range(first, last):
@@ -179,7 +178,7 @@ def fill_noise(links: Links, words: NDArray[np.uint64], target: NDArray[np.float
             target[row, j] = (x >> np.uint64(11)) * (2.0 / 9007199254740992.0) - 1.0 if links.degree[row] else 0.0
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def pairwise_sum(work: NDArray[np.floating], width: int) -> float:
     """Return the sum of the first `width` entries by pairwise summation; overwrites them.
 
@@ -196,7 +195,7 @@ def pairwise_sum(work: NDArray[np.floating], width: int) -> float:
     return float(total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def inverse_length_power(squared: float, flatten: float) -> float:
     """Return length^-flatten for a squared length; uses square roots for the common exponents."""
     if flatten == 1.0:
@@ -206,7 +205,7 @@ def inverse_length_power(squared: float, flatten: float) -> float:
     return squared ** (-0.5 * flatten)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scale_view_parts(
     row: NDArray[np.floating], scaling: ViewScaling, out: NDArray[np.floating], squares: NDArray[np.float64]
 ) -> float:
@@ -230,7 +229,7 @@ def scale_view_parts(
     return math.sqrt(total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scale_to_unit(rows: NDArray[np.floating], scaling: ViewScaling, out: NDArray[np.floating]) -> None:
     """Scale each view's part of every row, then normalize the row to length one; a zero row stays zero."""
     squares = np.empty(rows.shape[1], np.float64)
