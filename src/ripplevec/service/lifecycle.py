@@ -35,6 +35,7 @@ from ripplevec.service.source_follower import SourceFollower
 from ripplevec.service.thread_queue import ThreadQueue
 from ripplevec.service.vector_store_sync import VectorStoreSync
 from ripplevec.service.vertex_labels import VertexLabels
+from ripplevec.util.compilation import working_clock
 
 READER_THREADS, SEARCH_THREADS, WRITE_TASK_THREADS = 8, 2, 4
 """Threads for short reads, for reads of the whole model, and for tasks before a write (such as decoding bodies)."""
@@ -205,7 +206,7 @@ class Runtime:
 
     def _recover(self) -> None:
         """Open the state on the recovery thread; report success or failure to the callbacks and the log."""
-        started = time.perf_counter()
+        started = working_clock()
         try:
             self._open()
         except BaseException as error:
@@ -217,7 +218,7 @@ class Runtime:
         log_event(
             "ready",
             url=self.settings.url,
-            seconds=round(time.perf_counter() - started, 3),
+            seconds=round(working_clock() - started, 3),
             sequence=self.model.sequence,
             vertices=len(self.model),
             snapshot=recovery.snapshot,
