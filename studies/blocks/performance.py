@@ -35,8 +35,9 @@ def first_run() -> str:
     cases = {"cold": "nothing compiled", "alone": "nothing compiled, one process", "warm": "everything compiled"}
     rows = {text: [f"{record[f'{case}_{step}']:.1f} s" for case in cases] for step, text in steps.items()}
     text = (
-        "Processor time of the process that the user waits for. The load average before the measurement was "
-        f"{record['load_average']:.1f}, which disturbs the wall clock; the record has it, too."
+        "Processor time of the process that the user waits for; waiting for the second process is not counted. The "
+        f"load average before the measurement was {record['load_average']:.1f}, which disturbs the wall clock "
+        "(in the record)."
     )
     return f"{markdown_table(list(cases.values()), rows)}\n\n{text}"
 
