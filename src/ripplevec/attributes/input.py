@@ -249,6 +249,8 @@ def _make_sparse(
     if not nonzero.all():
         begin = np.concatenate([[0], np.cumsum(nonzero)])[begin]
         columns, values = columns[nonzero], values[nonzero]
+    if columns.size == len(names) and (columns == np.arange(columns.size)).all():  # as in a single row
+        return AttributeRows(ids, values.astype(np.float32), begin, columns, names)
     used, first, positions = np.unique(columns, return_index=True, return_inverse=True)
     order = np.argsort(first)  # names in the order of their first value, whatever form they came in
     ranks = np.empty(used.size, np.int32)
