@@ -1,6 +1,8 @@
 """Benchmark of attributes: classification scores of streams with attributes, and the cost of an arrival with them.
 
-    python benchmarks/attributes.py [--seeds 5] [--json FILE]
+    python benchmarks/attributes.py [--seeds 5] [--parts NAME …] [--json FILE]
+
+An existing record is kept: the metrics of the given parts are added to it.
 
 BlogCatalog and Flickr, 128 dimensions, start with half of the vertices, micro-F1 in percent, mean over the seeds:
 
@@ -25,7 +27,7 @@ from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
-from _report import run_benchmark
+from _report import run_parts
 from numpy.typing import NDArray
 from scipy.io import loadmat
 from scipy.sparse import csr_array
@@ -153,21 +155,26 @@ def measure_growth() -> dict[str, float]:
     return {"growth_4x_vertices": float(extra[1] / extra[0]), "growth_10x_names": float(extra[2] / extra[0])}
 
 
-def measure(seeds: int) -> dict[str, float]:
-    """Return all metrics."""
-    metrics = {"seeds": float(seeds)}
+def measure_costs() -> dict[str, float]:
+    """Return the metrics of costs."""
+    metrics = {}
     for name, dense in (("cost_100_names", False), ("cost_384_numbers", True)):
         measure_cost(dense)  # compiles kernels, also those of anchors, which come late in the stream
         metrics[name], metrics[f"{name}_same_columns"] = measure_cost(dense)
-    metrics |= measure_growth()
-    for name in DATASETS:
-        trials = [measure_dataset(name, seed) for seed in range(seeds)]
-        for metric in trials[0]:
-            values = [trial[metric] for trial in trials]
-            metrics[f"{name}_{metric}"] = float(np.mean(values))
-            metrics[f"{name}_{metric}_std"] = float(np.std(values))
+    return metrics | measure_growth()
+
+
+def measure(part: str, seeds: int) -> dict[str, float]:
+    """Return the metrics of the streams of a data set, or those of costs."""
+    if part == "cost":
+        return measure_costs()
+    trials = [measure_dataset(part, seed) for seed in range(seeds)]
+    metrics = {f"{part}_seeds": float(seeds)}
+    for metric in trials[0]:
+        values = [trial[metric] for trial in trials]
+        metrics |= {f"{part}_{metric}": float(np.mean(values)), f"{part}_{metric}_std": float(np.std(values))}
     return metrics
 
 
 if __name__ == "__main__":
-    run_benchmark(__doc__, measure, "seeds", 5)
+    run_parts(__doc__, measure, "parts", [*DATASETS, "cost"], 5)
