@@ -1,25 +1,33 @@
 """Benchmark of attributes: classification scores of streams with attributes, and the cost of an arrival with them.
 
-    python benchmarks/attributes.py [--seeds 5] [--json FILE]
+    python benchmarks/attributes.py [--seeds 5] [--parts NAME …] [--json FILE]
+
+An existing record is kept: the metrics of the given parts are added to it.
 
 BlogCatalog and Flickr, 128 dimensions, start with half of the vertices, micro-F1 in percent, mean over the seeds:
 
 - `current`: a classifier trained on the final vectors of the start, applied to the final vectors of the others;
 - `arrival`: one trained on the vectors at the start, applied to the vectors on arrival;
 - `no_edges`: the same, applied to the vectors that arrivals would have had from their attributes alone;
-- `edges_current` and `edges_arrival`: without attributes, and `attributes_only`: tf-idf and SVD of all vertices.
+- `edges_current` and `edges_arrival`: without attributes, and `attributes_only`: tf-idf and SVD of all vertices;
+- `weight`: the weight of the attribute part that was chosen at the start.
 
 The cost is processor time per arrival in a graph of communities, relative to the same arrivals without attributes: with
-100 named values, and with 384 numbers. Both kinds of arrival alternate.
+100 named values, and with 384 numbers. A model of 128 dimensions with attributes has 64 edge columns. `cost_…` compares
+it with 128 edge columns, `cost_…_same_columns` with 64. All kinds of arrival alternate.
+
+`growth_…` is the time that 100 named values add to an arrival in a graph with 4 times as many vertices, and with 10
+times as many names, relative to 10,000 vertices and 20,000 names; without anchors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from _report import run_benchmark
+from _report import run_parts
 from numpy.typing import NDArray
 from scipy.io import loadmat
 from scipy.sparse import csr_array
@@ -71,7 +79,8 @@ def measure_dataset(name: str, seed: int) -> dict[str, float]:
     scores["current"] = classify(model.vectors(order), labels, train, test)
     scores["edges_current"] = classify(edges.vectors(order), labels, train, test)
     scores["attributes_only"] = classify(project_all(matrix, seed)[order], labels, train, test)
-    return {metric: 100 * score.micro for metric, score in scores.items()}
+    weight = model.diagnostics()["attribute_weight"]
+    return {metric: 100 * score.micro for metric, score in scores.items()} | {"weight": weight}
 
 
 def project_all(matrix: csr_array, seed: int) -> NDArray[Any]:
@@ -82,46 +91,90 @@ def project_all(matrix: csr_array, seed: int) -> NDArray[Any]:
     return projection.learn(rows.begin, columns, rows.values)
 
 
-def measure_cost(dense: bool) -> float:
-    """Return the cost of an arrival with attributes, relative to one without."""
-    random, dataset = np.random.default_rng(0), planted_partition(communities=40, size=250, seed=0)
-    arrivals, half = Arrivals.from_dataset(dataset, 0), dataset.vertices // 2
-    rows: list[Any] = [random.normal(size=WIDTH).astype(np.float32) for _ in range(dataset.vertices)]
-    if not dense:
-        topics = random.integers(0, NAMES, (40, 400))
-        words = [random.choice(topics[label], NONZERO, replace=False) for label in dataset.labels]
-        rows = [{f"word{word}": 1.0 for word in chosen.tolist()} for chosen in words]
-    start = arrivals.order[:half].tolist()
-    models = Embedder(dim=DIM), Embedder(dim=DIM)
-    models[0].fit(arrivals.batch(0, half))
-    models[1].fit(arrivals.batch(0, half), attributes={vertex: rows[vertex] for vertex in start})
-    seconds = np.zeros(2)
-    for position in range(half, half + COST_ARRIVALS):
-        vertex, neighbors = int(arrivals.order[position]), arrivals.neighbors(position)
-        for which, model in enumerate(models):
+class Workload(NamedTuple):
+    """A graph of communities whose vertices arrive with attributes."""
+
+    arrivals: Arrivals
+    rows: Callable[[int], Any]  # attributes of a vertex
+    vertices: int
+
+    def start(self, dim: int, attributes: bool, **parameters: Any) -> Embedder:
+        """Return a model of the first half of the vertices."""
+        half = self.vertices // 2
+        rows = {vertex: self.rows(vertex) for vertex in self.arrivals.order[:half].tolist()} if attributes else None
+        return Embedder(dim=dim, **parameters).fit(self.arrivals.batch(0, half), attributes=rows)
+
+
+def make_workload(dense: bool, communities: int = 40, names: int = NAMES) -> Workload:
+    """Return a graph with 384 numbers, or with 100 of so many names, for every vertex."""
+    dataset = planted_partition(communities=communities, size=250, seed=0)
+    topics = np.random.default_rng(0).integers(0, names, (communities, names // 50))
+
+    def generate_row(vertex: int) -> Any:
+        random = np.random.default_rng([1, vertex])
+        if dense:
+            return random.normal(size=WIDTH).astype(np.float32)
+        words = random.choice(topics[dataset.labels[vertex]], NONZERO, replace=False)
+        return {f"word{word}": 1.0 for word in words.tolist()}
+
+    return Workload(Arrivals.from_dataset(dataset, 0), generate_row, dataset.vertices)
+
+
+def time_arrivals(runs: Sequence[tuple[Workload, Embedder]]) -> NDArray[np.float64]:
+    """Return the processor seconds of arrivals, which alternate between the models."""
+    seconds = np.zeros(len(runs))
+    for step in range(COST_ARRIVALS):
+        for which, (workload, model) in enumerate(runs):
+            position = workload.vertices // 2 + step
+            vertex, neighbors = int(workload.arrivals.order[position]), workload.arrivals.neighbors(position)
+            row = workload.rows(vertex) if model.engine.attribute_dim else None
             began = process_time()
-            if which:
-                model.add_vertex(vertex, neighbors, attributes=rows[vertex])
-            else:
-                model.add_vertex(vertex, neighbors)
+            model.add_vertex(vertex, neighbors, attributes=row)
             seconds[which] += process_time() - began
-    return float(seconds[1] / seconds[0])
+    return seconds
 
 
-def measure(seeds: int) -> dict[str, float]:
-    """Return all metrics."""
-    metrics = {"seeds": float(seeds)}
+def measure_cost(dense: bool) -> tuple[float, float]:
+    """Return the cost of an arrival with attributes relative to one without, in as many dimensions or edge columns."""
+    workload = make_workload(dense)
+    models = workload.start(DIM, True), workload.start(DIM, False), workload.start(DIM // 2, False)
+    cost, *others = time_arrivals([(workload, model) for model in models])
+    return float(cost / others[0]), float(cost / others[1])
+
+
+def measure_growth() -> dict[str, float]:
+    """Return the cost of 100 named values in a larger graph and with more names, relative to a smaller one."""
+    workloads = [make_workload(False), make_workload(False, communities=160), make_workload(False, names=10 * NAMES)]
+    runs = [
+        (workload, workload.start(DIM if attributes else DIM // 2, attributes, anchor_growth=0, views="sparse"))
+        for workload in workloads
+        for attributes in (True, False)
+    ]
+    seconds = time_arrivals(runs)
+    extra = seconds[::2] - seconds[1::2]
+    return {"growth_4x_vertices": float(extra[1] / extra[0]), "growth_10x_names": float(extra[2] / extra[0])}
+
+
+def measure_costs() -> dict[str, float]:
+    """Return the metrics of costs."""
+    metrics = {}
     for name, dense in (("cost_100_names", False), ("cost_384_numbers", True)):
         measure_cost(dense)  # compiles kernels, also those of anchors, which come late in the stream
-        metrics[name] = measure_cost(dense)
-    for name in DATASETS:
-        trials = [measure_dataset(name, seed) for seed in range(seeds)]
-        for metric in trials[0]:
-            values = [trial[metric] for trial in trials]
-            metrics[f"{name}_{metric}"] = float(np.mean(values))
-            metrics[f"{name}_{metric}_std"] = float(np.std(values))
+        metrics[name], metrics[f"{name}_same_columns"] = measure_cost(dense)
+    return metrics | measure_growth()
+
+
+def measure(part: str, seeds: int) -> dict[str, float]:
+    """Return the metrics of the streams of a data set, or those of costs."""
+    if part == "cost":
+        return measure_costs()
+    trials = [measure_dataset(part, seed) for seed in range(seeds)]
+    metrics = {f"{part}_seeds": float(seeds)}
+    for metric in trials[0]:
+        values = [trial[metric] for trial in trials]
+        metrics |= {f"{part}_{metric}": float(np.mean(values)), f"{part}_{metric}_std": float(np.std(values))}
     return metrics
 
 
 if __name__ == "__main__":
-    run_benchmark(__doc__, measure, "seeds", 5)
+    run_parts(__doc__, measure, "parts", [*DATASETS, "cost"], 5)

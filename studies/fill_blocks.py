@@ -35,6 +35,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
 BLOCKS: dict[str, Callable[[], str]] = {
     "attributes": attributes.attributes,
+    "attribute_constants": attributes.constants,
+    "attribute_weight": attributes.weight,
     "concepts_arrival": concepts.arrival,
     "concepts_influence": concepts.influence,
     "concepts_anchor": concepts.anchor,

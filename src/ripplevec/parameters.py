@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from ripplevec.attributes.store import AttributeSettings
 from ripplevec.batch import MAX_TIME
 from ripplevec.errors import InvalidValueError, check_choice
 from ripplevec.graph.adjacency import DUPLICATE_POLICIES
@@ -77,7 +78,7 @@ class Parameters:
     expire_after: float | None = None
     max_time_jump: float | None = None
     attribute_dim: Literal["auto"] | int = "auto"
-    attribute_weight: float = 0.5
+    attribute_weight: Literal["auto"] | float = "auto"
     keep_attributes: bool = True
 
     def __post_init__(self) -> None:
@@ -114,9 +115,10 @@ class Parameters:
 
     def _check_attribute_parameters(self) -> None:
         _check_bool("keep_attributes", self.keep_attributes)
-        _check_nonnegative("attribute_weight", self.attribute_weight)
-        if not self.attribute_weight:
-            raise InvalidValueError.of("attribute_weight", "a number > 0", self.attribute_weight)
+        if self.attribute_weight != "auto":
+            _check_nonnegative("attribute_weight", self.attribute_weight)
+            if not self.attribute_weight:
+                raise InvalidValueError.of("attribute_weight", "a number > 0", self.attribute_weight)
         if self.attribute_dim != "auto":
             _check_integer("attribute_dim", self.attribute_dim, 0, self.dim - 1)
         if not self.resolved_attribute_dim:
@@ -175,6 +177,12 @@ class Parameters:
     def resolved_attribute_dim(self) -> int:
         """Number of dimensions of the attribute part; 0: the model has no attributes."""
         return 0 if self.attribute_dim == "auto" else int(self.attribute_dim)
+
+    @property
+    def attribute_settings(self) -> AttributeSettings:
+        """Settings of the attribute part."""
+        weight = None if self.attribute_weight == "auto" else float(self.attribute_weight)
+        return AttributeSettings(self.resolved_attribute_dim, self.seed, self.keep_attributes, weight)
 
     def with_attributes(self, width: int | None) -> Parameters:
         """Return the parameters of a model whose initial graph has attributes, of this width if they are dense."""

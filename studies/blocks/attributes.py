@@ -1,4 +1,4 @@
-"""Block of docs/howto/attributes.md: scores of streams with attributes, and the cost of an arrival with them."""
+"""Blocks about attributes: scores of streams, the cost of an arrival, the choice of the weight, and constants."""
 
 from __future__ import annotations
 
@@ -15,6 +15,26 @@ BASELINES = {
     "dane": "DANE with attributes, retrained",
 }
 DATASETS = {"blog": "Blog", "flickr": "Flickr"}
+GRAPHS = {
+    "informative": "informative",
+    "noisy": "noisy",
+    "irrelevant": "irrelevant",
+    "misleading": "misleading",
+    "weak_edges": "informative, weak edges",
+    "dense": "informative numbers",
+    "dense_misleading": "misleading numbers",
+    "dense_irrelevant": "irrelevant numbers",
+    "few_names": "informative, 100 names",
+    "many_names": "informative, 50,000 names",
+    "few_neighbors": "informative, 4 neighbors",
+    "strong_edges_misleading": "misleading, strong edges",
+    "few_neighbors_misleading": "misleading, 4 neighbors",
+    "fifth_covered": "informative, of a fifth of the vertices",
+    "blog": "Blog",
+    "flickr": "Flickr",
+    "blog_shuffled": "Blog, shuffled",
+    "flickr_shuffled": "Flickr, shuffled",
+}
 
 
 def attributes() -> str:
@@ -28,19 +48,65 @@ def attributes() -> str:
         label: [_score(record, dataset, metric) for dataset in DATASETS for metric in metrics]
         for label, metrics in ROWS.items()
     }
-    baselines = read_record("attribute_baselines.json")
+    baselines, seeds = read_record("attribute_baselines.json"), record.get("flickr_seeds", record.get("seeds", 0))
     for method, label in BASELINES.items():
         if baselines is not None and f"flickr_{method}" in baselines:
             scores = [f"{baselines[f'{dataset}_{method}']:.1f}" for dataset in DATASETS]
-            rows[_label(label, baselines.get(f"{method}_seeds"), record["seeds"])] = [
+            rows[_label(label, baselines.get(f"{method}_seeds"), seeds)] = [
                 cell for score in scores for cell in (score, MISSING, MISSING)
             ]
+    return f"Micro-F1 in %, mean over {seeds:.0f} seeds:\n\n{markdown_table(head, rows)}\n\n{_describe_cost(record)}"
+
+
+def _describe_cost(record: dict[str, float]) -> str:
+    """Return sentences about the relative costs of an arrival with attributes."""
     named, dense = record["cost_100_names"], record["cost_384_numbers"]
     cost = (
         f"An arrival with 100 named values takes {named:.1f} times as much processor time as the same arrival without\n"
         f"attributes, one with 384 numbers {dense:.1f} times."
     )
-    return f"Micro-F1 in %, mean over {record['seeds']:.0f} seeds:\n\n{markdown_table(head, rows)}\n\n{cost}"
+    if "growth_10x_names" not in record:
+        return cost
+    columns = [record[f"cost_{kind}_same_columns"] for kind in ("100_names", "384_numbers")]
+    return (
+        f"{cost} A model with attributes has half as many columns for\n"
+        f"edges. Relative to a model without attributes and with as few of these columns, it is {columns[0]:.1f} and\n"
+        f"{columns[1]:.1f} times. In a graph with 4 times as many vertices, named values take "
+        f"{record['growth_4x_vertices']:.1f} times as long,\n"
+        f"with 10 times as many names {record['growth_10x_names']:.1f} times."
+    )
+
+
+def weight() -> str:
+    """Return the scores of every graph with the chosen weight and with others."""
+    record = read_record("attribute_weight.json")
+    if record is None:
+        return MISSING
+    metrics = ("edges", "weight_0.25", "weight_0.5", "weight_1", "weight_2", "auto")
+    head = ["seeds", "edges only", "0.25", "0.5", "1", "2", "chosen", "mean weight", "rule of views"]
+    rows = {}
+    for graph, label in GRAPHS.items():
+        if f"{graph}_auto" in record:
+            scores = [f"{record[f'{graph}_{metric}']:.1f}" for metric in metrics]
+            chosen = f"{record[f'{graph}_chosen']:.2g}", f"{record[f'{graph}_smallest']:.1f}"
+            rows[label] = [f"{record[f'{graph}_seeds']:.0f}", *scores, *chosen]
+    return markdown_table(head, rows)
+
+
+def constants() -> str:
+    """Return the scores of streams without smoothing and without refits."""
+    record = read_record("attribute_constants.json")
+    if record is None:
+        return MISSING
+    variants = ("", "_no_smoothing", "_no_refit")
+    names = ("", ", no smoothing", ", no refit")
+    head = ["edges only", *(f"{kind}{name}" for kind in ("at the end", "without edges") for name in names)]
+    rows = {}
+    for graph, label in GRAPHS.items():
+        if f"{graph}_current" in record:
+            metrics = ["edges_current", *(f"{kind}{v}" for kind in ("current", "no_edges") for v in variants)]
+            rows[label] = [f"{record[f'{graph}_{metric}']:.1f}" for metric in metrics]
+    return markdown_table(head, rows)
 
 
 def _label(label: str, seeds: float | None, usual: float) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -118,7 +121,7 @@ def test_one_vertex_accepts_a_mapping_a_vector_and_a_sparse_row() -> None:
         (pa.table({"id": ["a", "b"], "v": [[1.0], [1.0, 2.0]]}), "2 in row 1, column v"),
         (pa.table({"id": ["a"], "x": [1], "c": ["red"]}), "all numeric, or all categorical"),
         (pa.table({"key": ["a"], "x": [1]}), "one id column"),
-        ({"a": {frozenset(): 1}}, "names that are text"),
+        ({"a": {object(): 1}}, "names that are text"),
         ("text", "expected {id"),
     ],
 )
@@ -158,3 +161,24 @@ def test_removed_vertices_lose_attributes_that_were_set_before() -> None:
     batch = Batch.of(["a", "a", "c"], ["b", "a", "b"], op=[Op.ADD, Op.REMOVE_VERTEX, Op.ADD])
     assert [ids_to_list(part.ids) for part in drop_removed_attributes(batch, [(1, rows)])] == [["b"]]
     assert drop_removed_attributes(batch, [(2, rows)]) == [rows]
+
+
+class Color(Enum):
+    RED = 1
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("graph", "graph"),
+        (7, 7),
+        (("x", 3), "('x', 3)"),
+        (frozenset({"b", "a"}), "frozenset(['a', 'b'])"),
+        (date(2026, 1, 2), "datetime.date(2026, 1, 2)"),
+        (UUID(int=3), "00000000-0000-0000-0000-000000000003"),
+        (Color.RED, "<Color.RED: 1>"),
+    ],
+)
+def test_attribute_name_of_a_plain_type_is_the_same_in_every_process(name: Any, expected: Any) -> None:
+    rows = read_values(["v"], [{name: 1.0}])
+    assert ids_to_list(rows.names) == [expected]

@@ -64,6 +64,7 @@ def test_missing_or_shorter_array_is_refused(name: str) -> None:
         put("kept_begin", 1, 10_000),
         put("counters", 2, 13),
         put("counters", 0, -2),
+        put("weight", 0, 0.0),
         put("projection_counters", 2, 10_000),
         lambda state: state.update(projection_description=text("no JSON")),
         lambda state: state.update(projection_description=text("[1]")),

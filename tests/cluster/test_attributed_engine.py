@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from ripplevec import Batch, Embedder, InvalidValueError, Op, Session
 from ripplevec.attributes.input import attach_attributes, read_values
@@ -16,6 +17,7 @@ from ripplevec.cluster.attributed_engine import AttributedClusterEngine, Attribu
 from ripplevec.cluster.sharded_embedder import IN_PROCESS, Sharded, ShardedEmbedder
 from ripplevec.engine.attributed_engine import AttributedEngine
 from ripplevec.errors import FormatError
+from ripplevec.lab.datasets.synthetic import planted_partition
 
 SMALL: dict[str, Any] = {"dim": 8, "anchor_growth": 0, "anchor_pace": "immediate", "threads": 1}
 
@@ -212,3 +214,20 @@ def test_session_on_shards_replays_attributes(tmp_path: Path) -> None:
     assert digest == single.digest()
     with Session(tmp_path, model=Sharded(3, IN_PROCESS)) as session:
         assert session.model.digest() == digest
+
+
+@pytest.mark.parametrize(("kind", "begins_empty"), [("sparse", False), ("dense", False), ("sparse", True)])
+def test_weight_chosen_on_shards_is_that_of_a_single_machine(new_models: Any, kind: str, begins_empty: bool) -> None:
+    data = planted_partition(communities=5, size=60, inside=4, elsewhere=4, seed=1)
+    values = np.eye(5)[data.labels] + 0.1 * np.random.default_rng(0).random((data.vertices, 5))
+    rows = (np.arange(data.vertices), values if kind == "dense" else csr_array(np.where(values > 0.09, values, 0)))
+    models = new_models(3, dim=10, attribute_dim=5, anchor_growth=0, anchor_pace="immediate", threads=1)
+    batch = Batch.of(data.edges[:, 0], data.edges[:, 1])
+    for model in models:
+        (model.partial_fit if begins_empty else model.fit)(batch, attributes=rows)
+        if begins_empty:
+            model.anchor()
+    single, sharded = models
+    assert single.diagnostics()["attribute_weight"] == sharded.diagnostics()["attribute_weight"] > 0.5
+    assert single.diagnostics()["attribute_weight_scores"] == sharded.diagnostics()["attribute_weight_scores"] != {}
+    assert single.nearest(5, k=6) == sharded.nearest(5, k=6)

@@ -10,7 +10,14 @@ from ripplevec.batch import Op
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.views import graph_sample
-from ripplevec.views.graph_sample import LocalReader, SampledGraph, hash_numbers, is_member, sample_graph
+from ripplevec.views.graph_sample import (
+    LocalReader,
+    SampledGraph,
+    hash_numbers,
+    is_member,
+    sample_graph,
+    sample_with_numbers,
+)
 
 Pairs = NDArray[np.int64]
 
@@ -94,3 +101,10 @@ def test_is_member_and_hash_numbers() -> None:
     hashes = hash_numbers(7, np.arange(10_000))
     assert np.unique(hashes).size == 10_000
     assert abs(float((hashes >> np.uint64(63)).mean()) - 0.5) < 0.03
+
+
+def test_sample_with_numbers_tells_the_arrival_number_of_every_vertex() -> None:
+    pairs, arrival = np.array([[0, 2], [2, 3], [0, 3]]), np.array([7, 1, 4, 9])
+    sample, numbers = sample_with_numbers(make_reader(pairs, 4, arrival), 0)
+    assert numbers.tolist() == [4, 7, 9]  # row 1 has no edges
+    assert numbers[sample.pairs].tolist() == [[4, 7], [4, 9], [7, 9]]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from datetime import date, time
+from decimal import Decimal
+from enum import Enum
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +40,7 @@ ID_COLUMNS = ("id", "vertex", "node", "vertex_id", "node_id")
 """Names of the id column of a table, in any case."""
 
 EXPECTED = "{id: {name: value}} or {id: numbers}, a pair (ids, array or sparse matrix), or a table with an id column"
+_PLAIN_NAMES = (tuple, bool, float, bytes, type(None), date, time, Decimal, Enum)
 _NO_COLUMNS = np.empty(0, np.int32)
 
 
@@ -171,13 +176,20 @@ def take_attributes(rows: AttributeRows, positions: NDArray[np.int64]) -> Attrib
 
 
 def name_of(value: Hashable, row: int) -> Id:
-    """Return an attribute name as an id: ints and texts as they are, other plain values as their representation."""
+    """Return an attribute name as an id: ints and texts as they are, other plain values as their representation.
+
+    Objects of other types may have a representation that is another one in the next process.
+    """
     if isinstance(value, str) or (isinstance(value, int | np.integer) and not isinstance(value, bool)):
         return value if isinstance(value, str) else int(value)
-    if isinstance(value, tuple | bool | float | bytes | None.__class__):
+    if isinstance(value, frozenset):
+        return f"frozenset({sorted(str(name_of(item, row)) for item in value)})"
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, _PLAIN_NAMES):
         return repr(value)
     got = f"{shorten(value)} of type {type(value).__name__} in row {row}"
-    raise InvalidValueError.of("attributes", "names that are text, numbers, or tuples of these", got)
+    raise InvalidValueError.of("attributes", "names that are text, numbers, dates, or tuples of these", got)
 
 
 # ---------------------------------------------------------------------- forms
@@ -249,6 +261,8 @@ def _make_sparse(
     if not nonzero.all():
         begin = np.concatenate([[0], np.cumsum(nonzero)])[begin]
         columns, values = columns[nonzero], values[nonzero]
+    if columns.size == len(names) and (columns == np.arange(columns.size)).all():  # as in a single row
+        return AttributeRows(ids, values.astype(np.float32), begin, columns, names)
     used, first, positions = np.unique(columns, return_index=True, return_inverse=True)
     order = np.argsort(first)  # names in the order of their first value, whatever form they came in
     ranks = np.empty(used.size, np.int32)

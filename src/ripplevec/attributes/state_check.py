@@ -39,6 +39,8 @@ def check_attributes(state: Arrays, rows: int, columns: int, refresh_end: int | 
     _reject_if((status > 2).any(), "an unknown status")
     refresh_end = rows if refresh_end is None else refresh_end
     _reject_if((counters < -1).any() or counters[2] > refresh_end, "a counter is out of range")
+    weight = _array(state, "weight", np.float64, (None,))
+    _reject_if(not weight.size or weight[0] <= 0, "the weight is not positive")
     _check_kept(state, rows, size)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +24,47 @@ LEARN_AT_ONCE = 4  # below this many rows per column, the basis is learned again
 REFIT_GROWTH = 0.1  # growth of the number of rows from one refit of the basis to the next
 REFIT_ATTRIBUTES = 24  # attributes of a refit that every new row pays for
 REFRESHED_ROWS = 8  # rows that are projected again, after a refit, for every new row
+DEFAULT_WEIGHT = 0.5  # of attribute parts, unless hidden edges are clearly better predicted with another one
 _NO_ROWS = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeSettings:
+    """Settings of the attributes of a model."""
+
+    columns: int  # dimensions of the attribute part of a vector
+    seed: int
+    keep: bool  # whether sparse attributes are kept
+    weight: float | None  # of attribute parts; None: it is chosen
+
+
+class WeightChoice(NamedTuple):
+    """The weight of attribute parts, and the scores of the weights to choose from, if it was chosen."""
+
+    weight: float = DEFAULT_WEIGHT
+    scores: tuple[float, ...] = ()
+
+
+class StoredRows(NamedTuple):
+    """Rows of the graph with attributes, and these as a matrix: sparse, or dense if `values` has two dimensions."""
+
+    rows: RowArray
+    begin: NDArray[np.int64]
+    columns: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+
+WeightChooser: TypeAlias = "Callable[[AttributeStore, StoredRows], WeightChoice]"
+"""Chooses the weight of attribute parts; see `weight_choice.py`."""
 
 
 class AttributeStore(AttributeTable):
     """Attribute parts of all vertices of a graph, and the projection that they come from."""
 
-    def __init__(self, graph: Graph, columns: int, seed: int, *, keep: bool) -> None:
-        super().__init__(graph, columns)
-        self.keep, self.projection = keep, Projection(columns, seed)
+    def __init__(self, graph: Graph, settings: AttributeSettings) -> None:
+        super().__init__(graph, settings.columns)
+        self.settings, self.projection = settings, Projection(settings.columns, settings.seed)
+        self.choice = WeightChoice(DEFAULT_WEIGHT if settings.weight is None else settings.weight)
         self.rows = 0  # vertices with attributes
         self.rows_at_refit = 0  # when the basis was last learned, or its refit begun
         self.refresh_position = -1  # row from which the parts are still to be computed with the new basis; −1: none
@@ -49,7 +82,7 @@ class AttributeStore(AttributeTable):
     @property
     def _keeps_rows(self) -> bool:
         """Whether attributes are kept: sparse ones on request, and all of them until there are enough."""
-        return (self.keep and self.projection.kind == "sparse") or self._learns_at_once
+        return (self.settings.keep and self.projection.kind == "sparse") or self._learns_at_once
 
     # ------------------------------------------------------------------ changes
 
@@ -60,8 +93,8 @@ class AttributeStore(AttributeTable):
             self._forget(row)
         self.status[known], self.parts[known] = NONE, 0.0
 
-    def set_start(self, rows: RowArray, attributes: AttributeRows) -> None:
-        """Set the attributes of an initial graph, and the parts of the vertices without."""
+    def set_start(self, rows: RowArray, attributes: AttributeRows, choose: WeightChooser | None = None) -> None:
+        """Set the attributes of an initial graph, and the parts of the vertices without; then choose the weight."""
         self.grow()
         projection = self.projection
         columns = projection.enter_columns(attributes)
@@ -76,6 +109,20 @@ class AttributeStore(AttributeTable):
                 flat = np.tile(columns, rows.size) if attributes.kind == "dense" else columns
                 self.kept.set_all(rows, begin, flat, attributes.values.ravel())
         self._derive(self._live_rows())
+        if choose is not None and rows.size and self._may_choose:
+            self.choice = choose(self, StoredRows(rows, begin, columns, attributes.values))
+
+    @property
+    def _may_choose(self) -> bool:
+        """Whether the weight is not given, and has not been chosen: it changes once at most."""
+        return self.settings.weight is None and not self.choice.scores
+
+    def choose_weight(self, choose: WeightChooser) -> bool:
+        """Choose the weight if it is still to be chosen and all attributes are kept; return whether it changed."""
+        before = self.choice.weight
+        if self.rows and self._keeps_rows and self._may_choose:
+            self.choice = choose(self, self._gather_kept())
+        return self.choice.weight != before
 
     def update(self, named: RowArray, rows: RowArray, attributes: AttributeRows | None) -> RowArray:
         """Set the attributes of rows, then continue the update of all parts; return the rows whose part moved.
@@ -144,17 +191,21 @@ class AttributeStore(AttributeTable):
 
     def _learn(self) -> RowArray:
         """Learn the basis from all rows, which are kept; return the rows, whose parts are computed anew."""
+        rows, begin, columns, values = self._gather_kept()
+        self.parts[rows] = self.projection.learn(begin, columns, values, self._adjacency(rows))
+        self.rows_at_refit = self.rows
+        if not self._keeps_rows:
+            self.kept = KeptAttributes()
+        return rows
+
+    def _gather_kept(self) -> StoredRows:
+        """Return all rows with attributes, which are kept."""
         rows = np.flatnonzero(self.status[: self.graph.row_count] == OWN)
         kept = self.kept.gather(rows)
         values = kept["values"]
         if self.projection.kind == "dense":
             values = values.reshape(rows.size, -1)
-        adjacency = self._adjacency(rows)
-        self.parts[rows] = self.projection.learn(kept["begin"], kept["columns"], values, adjacency)
-        self.rows_at_refit = self.rows
-        if not self._keeps_rows:
-            self.kept = KeptAttributes()
-        return rows
+        return StoredRows(rows, kept["begin"], kept["columns"], values)
 
     def _adjacency(self, rows: RowArray) -> csr_array:
         """Return the adjacency matrix between rows, normalized by the strengths of both ends."""
@@ -243,7 +294,7 @@ class AttributeStore(AttributeTable):
 
     def copy(self, graph: Graph) -> AttributeStore:
         """Return an independent copy for a copy of the graph."""
-        other = AttributeStore(graph, self.columns, self.projection.seed, keep=self.keep)
+        other = AttributeStore(graph, self.settings)
         other.restore(self.state())
         return other
 
@@ -252,10 +303,11 @@ class AttributeStore(AttributeTable):
         return super().state() | self.projection_state()
 
     def projection_state(self) -> dict[str, NDArray[Any]]:
-        """Return the projection and the counters as arrays."""
+        """Return the projection, the counters and the choice of the weight as arrays."""
         counters = self.rows, self.rows_at_refit, self.refresh_position, self.credit
         return {
             "counters": np.array(counters, np.int64),
+            "weight": np.array([self.choice.weight, *self.choice.scores]),
             **{f"projection_{name}": array for name, array in self.projection.state().items()},
         }
 
@@ -265,8 +317,11 @@ class AttributeStore(AttributeTable):
         self.restore_projection(state)
 
     def restore_projection(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Restore the projection and the counters."""
+        """Restore the projection, the counters and, unless it is given, the weight."""
         self.rows, self.rows_at_refit, self.refresh_position, self.credit = state["counters"].tolist()
+        if self.settings.weight is None:
+            weight, *scores = state["weight"].tolist()
+            self.choice = WeightChoice(weight, tuple(scores))
         self.projection.restore(strip_prefix("projection_", dict(state)))
 
 

@@ -46,7 +46,8 @@ class AttributedShardReads(AttributedReads, ShardReads):
     def _find_nearest_joined(
         self, query: NDArray[np.float64], count: int, exclude: int
     ) -> tuple[RowArray, NDArray[np.float32]]:
-        results = self.query("search_joined", self.row_on_owner(exclude), query=query, count=count)
+        constants = {"query": query, "count": count, "weight": self.attribute_weight}
+        results = self.query("search_joined", self.row_on_owner(exclude), **constants)
         return self.merge_nearest(results, count)
 
     def _find_nearest_parts(
@@ -97,9 +98,9 @@ class GatheredAttributes(LocalAttributedReads, GatheredState):
 
     def __init__(self, engine: AttributedShardReads) -> None:
         super().__init__(engine)
-        self.attribute_dim, self.attribute_weight = engine.attribute_dim, engine.attribute_weight
+        self.attribute_dim = engine.attribute_dim
         remote, rows = engine.attributes, engine.rows_by_arrival()
-        self.attributes = AttributeStore(self.graph, remote.columns, remote.projection.seed, keep=remote.keep)
+        self.attributes = AttributeStore(self.graph, remote.settings)
         self.attributes.restore_projection(remote.projection_state())
         self.attributes.parts[: rows.size] = engine.read_rows(rows, "attribute_parts")
         self.attributes.status[: rows.size] = engine.read_rows(rows, "attribute_status")
@@ -110,7 +111,7 @@ class AttributedReadSnapshot(AttributedShardReads, ReadSnapshot):
 
     def __init__(self, engine: AttributedClusterEngine) -> None:
         super().__init__(engine)
-        self.attribute_dim, self.attribute_weight = engine.attribute_dim, engine.attribute_weight
+        self.attribute_dim = engine.attribute_dim
         self.attributes = engine.attributes.for_reads(self)
 
 
@@ -119,16 +120,16 @@ class AttributedClusterEngine(AttributedShardReads, AttributeUpdates, ClusterEng
 
     def __init__(self, transport: Transport, parameters: Parameters, **options: Any) -> None:
         super().__init__(transport, parameters.edge_parameters, **options)
-        self.attribute_weight, keep = float(parameters.attribute_weight), parameters.keep_attributes
         self.attribute_dim = parameters.resolved_attribute_dim
-        self.attributes = RemoteAttributes(self, self.attribute_dim, parameters.seed, keep=keep)
+        self.attributes = RemoteAttributes(self, parameters.attribute_settings)
 
     def start(self, batch: Batch, progress: Progress | None = None) -> None:
         """Apply a batch as the initial graph and embed it from scratch."""
         super().start(batch, progress)
         if batch.attributes is not None:
             with self._updating():
-                self.attributes.set_start(self.rows_of(batch.attributes.ids), batch.attributes)
+                choose = self._weight_chooser if self.ready else None
+                self.attributes.set_start(self.rows_of(batch.attributes.ids), batch.attributes, choose)
 
     def _update(self, batch: Batch) -> tuple[RowArray, list[Id], int]:
         if batch.op is not None and (removals := np.flatnonzero(batch.op == Op.REMOVE_VERTEX)).size:
@@ -136,8 +137,13 @@ class AttributedClusterEngine(AttributedShardReads, AttributeUpdates, ClusterEng
             self.attributes.clear(rows[rows >= 0])
         return super()._update(detach_attributes(batch)[0])
 
+    def anchor(self) -> RowArray:
+        """Correct all vectors now, and choose the weight if it is still to be chosen; return the rows that moved."""
+        with self._updating():
+            return np.union1d(self._anchor_in_batch(), self._choose_weight())
+
     def _anchor_in_batch(self) -> RowArray:
-        moved = super()._anchor_in_batch() if self.edges else np.empty(0, np.int64)
+        moved = ClusterEngine._anchor_in_batch(self) if self.edges else np.empty(0, np.int64)
         rows = self.rows_by_arrival()
         before = self._read_parts(rows)
         self.attributes.relearn()
@@ -163,7 +169,7 @@ class AttributedClusterEngine(AttributedShardReads, AttributeUpdates, ClusterEng
             saved = driver | strip_prefix(PREFIX, shard)
             check_attributes(saved, len(shard["placed"]), columns, refresh_end=int(state["next_arrival"]))
         super().restore(state)
-        self.attributes = RemoteAttributes(self, columns, self.attributes.projection.seed, keep=self.attributes.keep)
+        self.attributes = RemoteAttributes(self, self.attributes.settings)
         self.attributes.restore_projection(driver)
 
 

@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.attributes.kept import KeptAttributes
-from ripplevec.attributes.store import MAX_NEIGHBORS, REFRESHED_ROWS, AttributeStore
+from ripplevec.attributes.store import (
+    MAX_NEIGHBORS,
+    REFRESHED_ROWS,
+    AttributeSettings,
+    AttributeStore,
+    WeightChooser,
+)
 from ripplevec.attributes.table import NONE
 from ripplevec.batch import AttributeRows
 from ripplevec.cluster.gather import MAX_GATHERED_EDGES, positions_of
@@ -36,13 +42,13 @@ class RemoteAttributes(AttributeStore):
     All rows are row codes. Parts, status and kept attributes are empty, except within an update.
     """
 
-    def __init__(self, reads: ShardReads, columns: int, seed: int, *, keep: bool) -> None:
-        super().__init__(Graph(), columns, seed, keep=keep)
+    def __init__(self, reads: ShardReads, settings: AttributeSettings) -> None:
+        super().__init__(Graph(), settings)
         self._reads = reads
 
     def for_reads(self, reads: ShardReads) -> RemoteAttributes:
         """Return a copy of the projection for a snapshot of the shards."""
-        copied = RemoteAttributes(reads, self.columns, self.projection.seed, keep=self.keep)
+        copied = RemoteAttributes(reads, self.settings)
         copied.restore_projection(self.projection_state())
         return copied
 
@@ -55,10 +61,17 @@ class RemoteAttributes(AttributeStore):
             with self._loaded(rows, 0) as codes:
                 super().clear(positions_of(rows, codes))
 
-    def set_start(self, rows: RowArray, attributes: AttributeRows) -> None:
-        """Set the attributes of an initial graph, and the parts of the vertices without."""
+    def set_start(self, rows: RowArray, attributes: AttributeRows, choose: WeightChooser | None = None) -> None:
+        """Set the attributes of an initial graph, and the parts of the vertices without; then choose the weight."""
         with self._loaded(self._reads.rows_by_arrival(), ALL_NEIGHBORS) as codes:
-            super().set_start(positions_of(rows, codes), attributes)
+            super().set_start(positions_of(rows, codes), attributes, choose)
+
+    def choose_weight(self, choose: WeightChooser) -> bool:
+        """Choose the weight if it is still to be chosen, unless the graph is too large for the driver."""
+        if not (self.rows and self._may_choose and self._reads.edges <= MAX_GATHERED_EDGES):
+            return False
+        with self._loaded(self._reads.rows_by_arrival(), ALL_NEIGHBORS):
+            return super().choose_weight(choose)
 
     def update(self, named: RowArray, rows: RowArray, attributes: AttributeRows | None) -> RowArray:
         """Set the attributes of rows, then continue the update of all parts; return the rows whose part moved."""

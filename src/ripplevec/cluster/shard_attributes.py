@@ -28,7 +28,6 @@ class ShardAttributes(ShardGraph):
 
     def __init__(self, index: int, shards: int, parameters: Parameters) -> None:
         super().__init__(index, shards, parameters.edge_parameters)
-        self.attribute_weight = float(parameters.attribute_weight)
         columns = parameters.resolved_attribute_dim
         self.attributes = AttributeTable(self.graph, columns) if columns else None
 
@@ -83,9 +82,8 @@ class ShardAttributes(ShardGraph):
 
     # ------------------------------------------------------------------ searches
 
-    def search_joined(self, excluded: int, query: NDArray[np.float64], count: int) -> Found:
+    def search_joined(self, excluded: int, query: NDArray[np.float64], count: int, weight: float) -> Found:
         """Return the rows of highest cosine with a whole vector, without `excluded` (−1: none)."""
-        weight = self.attribute_weight
         found = search_joined(self.store, self.rule.scaling, self._table, weight, query, count, excluded)
         return *found, self.graph.arrival[found[0]]
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ripplevec.attributes._kernels import OWN, join_rows, mean_of_rows
 from ripplevec.attributes.store import AttributeStore
 from ripplevec.attributes.table import NONE, AttributeTable
+from ripplevec.attributes.weight_choice import WEIGHTS
 from ripplevec.batch import AttributeRows
 from ripplevec.changes import Changes
 from ripplevec.engine.reads import EngineReads, LocalReads, Search, VertexInfo
@@ -35,7 +36,11 @@ class AttributedReads(EngineReads):
     """
 
     attributes: AttributeStore
-    attribute_weight: float
+
+    @property
+    def attribute_weight(self) -> float:
+        """Length of the attribute part of a vector relative to its edge part."""
+        return self.attributes.choice.weight
 
     @property
     def dim(self) -> int:
@@ -59,7 +64,13 @@ class AttributedReads(EngineReads):
     def diagnostics(self) -> dict[str, Any]:
         """Return sizes, counters and quality measures."""
         store = self.attributes
-        return super().diagnostics() | {"attributed": store.rows, "attribute_names": store.projection.size}
+        scores = zip(WEIGHTS, store.choice.scores, strict=False)
+        return super().diagnostics() | {
+            "attributed": store.rows,
+            "attribute_names": store.projection.size,
+            "attribute_weight": self.attribute_weight,
+            "attribute_weight_scores": {f"{weight:g}": round(score, 4) for weight, score in scores},
+        }
 
     def get_vectors(self, rows: RowArray) -> NDArray[np.float32]:
         """Return the vectors of rows as users see them."""

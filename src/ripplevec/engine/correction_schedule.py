@@ -140,6 +140,10 @@ class CorrectionSchedule(EngineReads):
         """Correct all vectors at once, as a part of a batch; return the moved rows."""
         return self.anchor()
 
+    def _correct(self) -> RowArray:
+        """Correct all vectors, or compute the start; return the moved rows."""
+        raise NotImplementedError
+
     def _begin_correction(self) -> Any:
         """Begin a gradual correction; return None if all vectors have to be corrected at once."""
         raise NotImplementedError

@@ -50,6 +50,11 @@ class EndpointReader(Protocol):
 
 def sample_graph(reader: EndpointReader, seed: int) -> SampledGraph:
     """Sample a graph; the whole of a small one."""
+    return sample_with_numbers(reader, seed)[0]
+
+
+def sample_with_numbers(reader: EndpointReader, seed: int) -> tuple[SampledGraph, NDArray[np.int64]]:
+    """Sample a graph; return also the arrival numbers of its vertices."""
     vertices, edges = reader.count()
     if vertices <= MAX_VERTICES and edges <= MAX_EDGES:
         return _to_graph(reader.read(None))
@@ -107,12 +112,15 @@ def _select(found: Endpoints, which: NDArray[Any]) -> Endpoints:
     return Endpoints(*(column[which] for column in found))
 
 
-def _to_graph(found: Endpoints) -> SampledGraph:
-    """Number the vertices of some endpoints by arrival, and list each of their edges once, in order."""
+def _to_graph(found: Endpoints) -> tuple[SampledGraph, NDArray[np.int64]]:
+    """Number the vertices of some endpoints by arrival, and list each of their edges once, in order.
+
+    Return also the arrival numbers of the vertices.
+    """
     names, codes = np.unique(np.concatenate([found.vertex, found.neighbor]), return_inverse=True)
     pairs = np.sort(codes.reshape(2, -1).T, axis=1)
     _, first = np.unique(pairs[:, 0] * max(names.size, 1) + pairs[:, 1], return_index=True)
-    return SampledGraph(names.size, pairs[first].astype(np.int64), found.weight[first])
+    return SampledGraph(names.size, pairs[first].astype(np.int64), found.weight[first]), names
 
 
 class LocalReader:

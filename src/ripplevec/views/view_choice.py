@@ -8,6 +8,7 @@ reciprocal rank. No labels are needed. The choice is a function of the sample, t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,7 +93,7 @@ def choose_views(graph: SampledGraph, recipes: Recipes, dim: int, seed: int, thr
     ranks = rank_hidden_edges(graph, recipes, dim, seed, threads)
     if ranks is None:
         return ViewChoice(_choose_by_density(graph, recipes), (), len(graph.pairs))
-    return ViewChoice(list(recipes)[find_first_best(ranks)], _mean_ranks(ranks), len(graph.pairs))
+    return ViewChoice(list(recipes)[find_first_best(ranks)], mean_ranks(ranks), len(graph.pairs))
 
 
 def reconsider_views(
@@ -103,19 +104,26 @@ def reconsider_views(
     if ranks is None:
         return ViewChoice(current, (), len(graph.pairs))
     names, best = list(recipes), find_first_best(ranks)
-    change = _is_better(ranks[best], ranks[names.index(current)], MIN_GAIN)
-    return ViewChoice(names[best] if change else current, _mean_ranks(ranks), len(graph.pairs))
+    change = is_better(ranks[best], ranks[names.index(current)], MIN_GAIN)
+    return ViewChoice(names[best] if change else current, mean_ranks(ranks), len(graph.pairs))
 
 
 def rank_hidden_edges(
     graph: SampledGraph, recipes: Recipes, dim: int, seed: int, threads: int
 ) -> NDArray[np.float64] | None:
     """Return the reciprocal rank of every hidden edge by the vectors of every recipe; None if too few can be hidden."""
+    return rank_folds(graph, seed, lambda hidden: _rank_fold(hidden, recipes, dim, threads))
+
+
+def rank_folds(
+    graph: SampledGraph, seed: int, rank: Callable[[HiddenEdges], NDArray[np.float64]]
+) -> NDArray[np.float64] | None:
+    """Hide edges once or, on a small graph, several times; return the transposed ranks of all, None if too few."""
     count = int(HIDDEN_SHARE * len(graph.pairs))
     if count < MIN_HIDDEN:
         return None
     folds = min(MAX_FOLDS, -(-ENOUGH_HIDDEN // count))
-    ranks = np.concatenate([_rank_fold(hide_edges(graph, seed, fold), recipes, dim, threads) for fold in range(folds)])
+    ranks = np.concatenate([rank(hide_edges(graph, seed, fold)) for fold in range(folds)])
     return ranks.T if len(ranks) >= MIN_HIDDEN else None
 
 
@@ -135,7 +143,7 @@ def hide_edges(graph: SampledGraph, seed: int, fold: int = 0) -> HiddenEdges:
 
 def _rank_fold(hidden: HiddenEdges, recipes: Recipes, dim: int, threads: int) -> NDArray[np.float64]:
     """Return the reciprocal ranks of hidden edges by the vectors of every recipe (edges × recipes)."""
-    embedding = _SharedEmbedding(hidden.adjacency, threads)
+    embedding = SharedEmbedding(hidden.adjacency, threads)
     with limit_blas_to_one_thread():
         vectors = (embedding.embed(Coordinates(views, dim)) for views in recipes.values())
         return np.stack([reciprocal_ranks(rows, hidden) for rows in vectors], axis=1)
@@ -161,7 +169,7 @@ def _draw_others(
     return others, ~is_member(known, query[:, None] * size + others)
 
 
-class _SharedEmbedding:
+class SharedEmbedding:
     """Embeds a graph with several recipes; views with the same τ share their eigenvectors."""
 
     def __init__(self, adjacency: Adjacency, threads: int) -> None:
@@ -199,17 +207,18 @@ def reciprocal_ranks(vectors: NDArray[np.float32], hidden: HiddenEdges) -> NDArr
     return np.asarray(1 / rank)
 
 
-def _mean_ranks(ranks: NDArray[np.float64]) -> tuple[float, ...]:
+def mean_ranks(ranks: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return the score of every recipe: the mean of its reciprocal ranks."""
     return tuple(float(score) for score in ranks.mean(axis=1))
 
 
 def find_first_best(ranks: NDArray[np.float64]) -> int:
     """Return the first recipe that the recipe with the highest score does not beat significantly."""
     best = ranks[int(ranks.mean(axis=1).argmax())]
-    return next(index for index, other in enumerate(ranks) if not _is_better(best, other, 0.0))
+    return next(index for index, other in enumerate(ranks) if not is_better(best, other, 0.0))
 
 
-def _is_better(ranks: NDArray[np.float64], others: NDArray[np.float64], margin: float) -> bool:
+def is_better(ranks: NDArray[np.float64], others: NDArray[np.float64], margin: float) -> bool:
     """Return whether a score exceeds another by more than a margin and more than chance; both rank the same edges."""
     difference = ranks - others
     error = float(difference.std()) / np.sqrt(difference.size)
