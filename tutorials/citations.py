@@ -151,7 +151,8 @@ print(f"stream, classifier trained once:      {at_the_end:.1%}")
 print(f"stream, classifier trained again:     {trained_again:.1%}")
 print(f"recomputed, classifier trained again: {recomputed:.1%}")
 print(f"most frequent topic for all papers:   {guessed:.1%}")
-print(f"recomputed, classifier trained once:  {'less' if mixed_up < guessed else 'more'}")
+comparison = "less" if mixed_up < guessed else "more"
+print(f"recomputed, classifier trained once:  {comparison}")
 
 # %% [markdown]
 # The vectors of the stream are almost as good as recomputed ones: the second and

@@ -41,15 +41,15 @@ def crashes() -> str:
     )
 
 
-SOAK_TRENDS = {
-    "memory": ("resident_mb", "MB"),
-    "processor time per batch": ("processor_ms_per_batch", "ms"),
-    "write of a batch, p50": ("write_p50_over_work", "×"),
-    "write of a batch, p99": ("write_p99_over_work", "×"),
-    "read of a vector, p50": ("read_p50_over_health", "×"),
-    "read of a vector, p99": ("read_p99_over_health", "×"),
-    "`nearest`, p50": ("nearest_p50_over_health", "×"),
-    "`nearest`, p99": ("nearest_p99_over_health", "×"),
+SOAK_METRICS = {
+    "resident_mb": ("memory", "MB"),
+    "processor_ms_per_batch": ("processor time per batch", "ms"),
+    "write_p50_over_work": ("write of a batch, p50", "×"),
+    "write_p99_over_work": ("write of a batch, p99", "×"),
+    "read_p50_over_health": ("read of a vector, p50", "×"),
+    "read_p99_over_health": ("read of a vector, p99", "×"),
+    "nearest_p50_over_health": ("`nearest`, p50", "×"),
+    "nearest_p99_over_health": ("`nearest`, p99", "×"),
 }
 
 
@@ -69,7 +69,7 @@ def soak() -> str:
     )
     rows = {
         label if len(parts) == 1 else f"{label}, part {number}": _trend_cells(part["flatness"][name], unit)
-        for label, (name, unit) in SOAK_TRENDS.items()
+        for name, (label, unit) in SOAK_METRICS.items()
         for number, part in _first_and_last(parts)
     }
     picture = "![Memory and latency over the last part](../results/figures/soak.svg)"

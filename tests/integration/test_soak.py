@@ -141,3 +141,64 @@ def test_soak_series_processor_time_per_batch_ignores_restart(monkeypatch: pytes
     assert np.flatnonzero(np.isnan(per_batch)).tolist() == [0, 20, 50, 100]
     assert np.nanmedian(per_batch) == pytest.approx(30)
     assert measured.flatness()["processor_ms_per_batch"]["last_over_first"] == pytest.approx(1, rel=0.05)
+
+
+def make_part(record: Any, **fields: Any) -> dict[str, Any]:
+    trend = {"first_third": 2.0, "last_third": 2.1, "last_over_first": 1.05, "fitted_change": 0.05}
+    counted = ("batches", "anchors", "snapshots", "reads", "searches", "looks_at_changes", "killed", "sent_again")
+    return {
+        **dict.fromkeys(counted, 10),
+        "minutes": 60.0,
+        "load": 0.08,
+        "arrivals_per_second": 90.0,
+        "load_average_median": 12.5,
+        "environment": {"machine": {"cores": 2}},
+        "continued": False,
+        "faults": [],
+        "kills_at": [{"away": 8.5}],
+        "samples": [{"seconds": 60.0 * n, "resident_mb": 500.0, "settled": True} for n in range(5)],
+        "latency_bins": {"write": record.count_by_bin(np.array([20.0, 30.0]))},
+        "flatness": dict.fromkeys(importlib.import_module("blocks.operations").SOAK_METRICS, trend),
+        **fields,
+    }
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        (
+            [],
+            [
+                "1.00 hours in one part",
+                "at 90 arrivals per second (8 % of",
+                "load average of 12.5",
+                "| memory | 2.00 MB",
+            ],
+        ),
+        (
+            [{"continued": True}, {"load": 0.5, "arrivals_per_second": 1200.0, "faults": ["digest: wrong"]}],
+            [
+                "3.00 hours in 3 parts (1 of them",
+                "90 to 1,200 arrivals",
+                "8 to 50 % of",
+                "digest: wrong",
+                "memory, part 3",
+            ],
+        ),
+    ],
+)
+def test_soak_block_of_any_number_of_parts_states_time_load_and_trends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, others: list[dict[str, Any]], expected: list[str]
+) -> None:
+    for folder in ("benchmarks", "studies"):
+        monkeypatch.syspath_prepend(SOAK.parents[1] / folder)
+    record, operations = importlib.import_module("_soak_record"), importlib.import_module("blocks.operations")
+    monkeypatch.setattr(importlib.import_module("blocks.records"), "RESULTS", tmp_path)
+    whole = record.SoakRecord(tmp_path / "soak.json", {"vertices": 20_000, "arrivals": 50, "dim": 128, "seed": 0})
+    for fields in ({}, *others):
+        whole.add(make_part(record, **fields))
+    block = " ".join(operations.soak().split())
+    assert [text for text in expected if text not in block] == []
+    assert ("applied exactly once" in block) == (not others)
+    assert f"{10 * (1 + len(others))} kills" in block
+    assert "| 2.10 × | 1.05 × |" in block
