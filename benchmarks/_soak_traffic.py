@@ -155,7 +155,8 @@ class Readers:
                 return
 
     def _repeat(self, every: float, log: LatencyLog, request: Callable[[SoakClient], object]) -> None:
-        with SoakClient(self._url, retries=0) as client:
+        client = SoakClient(self._url, retries=0)
+        with client:
             while not self._stopped.wait(every):
                 started = time.monotonic()
                 try:
