@@ -87,11 +87,12 @@ fuzz: $(VENV)/.test
 # Each run is one part and continues with the state of the previous part: eight hours are sixteen parts of 30 minutes.
 MINUTES ?= 30
 SOAK_STATE ?= build/soak
+LOAD ?= 0.5
 
 # The service first, then a long run of the stream fuzzer.
 soak: $(VENV)/.test
-	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --kills $$(( ($(MINUTES) + 2) / 3 )) --state $(SOAK_STATE) \
-		--json results/soak.json --picture results/figures/soak.svg
+	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --kills $$(( ($(MINUTES) + 2) / 3 )) --load $(LOAD) \
+		--state $(SOAK_STATE) --json results/soak.json --picture results/figures/soak.svg
 	$(BIN)/python benchmarks/stream_fuzz.py --minutes $(MINUTES) --seed $$(date +%s) --json results/stream_fuzz.json
 
 reproduce: $(VENV)/.eval

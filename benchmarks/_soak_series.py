@@ -19,6 +19,8 @@ from ripplevec.lab.experiments.plots.style import COLORS, figure_style, render_s
 
 DOWNTIME_COLOR = "#d55e00"
 ON_TIME_SECONDS = 1.0  # delay up to which a stream counts as on time
+PROBES = {"write": "work", "read": "health", "nearest": "health"}
+"""For each kind of request, the probe of similar length: other programs on the machine slow down both alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Sample:
     state_mb: float
     handles: int
     batches: int
+    processor_seconds: float  # of the service since it was started
+    load_average: float  # of the machine
     settled: bool
 
 
@@ -49,12 +53,14 @@ def take_sample(service: ServiceProcess, state: Path, seconds: float, batches: i
         feed = service.get("/v1/stats")[1]["feed"]
         process = psutil.Process(service.process.pid)
         resident, handles = process.memory_info().rss / 2**20, process.num_fds()
+        processor = sum(process.cpu_times()[:2])
     except (psutil.Error, OSError, HTTPException, KeyError):
         return None
     # A restarted service begins with an empty feed; the feed is full once it has dropped a batch received since then.
     feed_full = feed["oldest"] > service.ready_event()["sequence"]
     sizes = round(resident, 1), round(_directory_bytes(state) / 2**20, 1)
-    return Sample(round(seconds, 2), *sizes, handles, batches, calm and feed_full)
+    load = round(os.getloadavg()[0], 1)
+    return Sample(round(seconds, 2), *sizes, handles, batches, round(processor, 2), load, calm and feed_full)
 
 
 def _directory_bytes(folder: Path) -> int:
@@ -91,6 +97,16 @@ class SoakSeries:
         """Return one field of all samples."""
         return np.array([getattr(sample, name) for sample in self.samples], np.float64)
 
+    def relative(self, name: str, share: float) -> NDArray[np.float64]:
+        """Return a latency percentile of every interval relative to that of the probe."""
+        return self.percentile(name, share) / self.percentile(PROBES[name], share)
+
+    def processor_ms_per_batch(self) -> NDArray[np.float64]:
+        """Return the processor time of the service per batch in every interval; NaN if it was restarted or idle."""
+        seconds, batches = (np.diff(self.column(name), prepend=np.nan) for name in ("processor_seconds", "batches"))
+        usable = (seconds >= 0) & (batches > 0)
+        return np.where(usable, 1000 * seconds / np.where(usable, batches, 1), np.nan)
+
     def break_at_downtime(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Replace the first value after each downtime by NaN, so that no line is drawn across it."""
         steps = np.diff(self.time, prepend=self.time[0])
@@ -98,10 +114,13 @@ class SoakSeries:
 
     def flatness(self) -> dict[str, dict[str, float | None]]:
         """Compare the first and the last third of the settled time for every metric that should stay constant."""
-        trends = {name: self._column_trend(name) for name in ("resident_mb", "state_mb", "handles")}
-        for name in self.latencies:
-            for share in (50, 99):
+        trends = {name: self._column_trend(self.column(name)) for name in ("resident_mb", "state_mb", "handles")}
+        trends["processor_ms_per_batch"] = self._column_trend(self.processor_ms_per_batch())
+        for share in (50, 99):
+            for name in self.latencies:
                 trends[f"{name}_p{share}_ms"] = self._latency_trend(name, share)
+            for name, probe in PROBES.items():
+                trends[f"{name}_p{share}_over_{probe}"] = self._relative_trend(name, probe, share)
         return trends
 
     def after_kills(self) -> dict[str, float | None]:
@@ -119,14 +138,21 @@ class SoakSeries:
         first, last = self.time < self._warmup + third, self.time > self.time[-1] - third
         return np.flatnonzero(first & self.settled), np.flatnonzero(last & self.settled)
 
-    def _column_trend(self, name: str) -> dict[str, float | None]:
-        values = self.column(name)
-        first, last = (float(values[part].mean()) if part.size else np.nan for part in self._thirds())
+    def _column_trend(self, values: NDArray[np.float64]) -> dict[str, float | None]:
+        thirds = (values[part] for part in self._thirds())
+        first, last = (float(np.nanmean(third)) if np.isfinite(third).any() else np.nan for third in thirds)
         return self._trend(first, last, values)
 
     def _latency_trend(self, name: str, share: float) -> dict[str, float | None]:
-        first, last = (_percentile(self.latencies[name], part, share) for part in self._thirds())
-        return self._trend(first, last, self.percentile(name, share))
+        return self._trend(*self._latency_of_thirds(name, share), self.percentile(name, share))
+
+    def _relative_trend(self, name: str, probe: str, share: float) -> dict[str, float | None]:
+        latencies, probes = self._latency_of_thirds(name, share), self._latency_of_thirds(probe, share)
+        return self._trend(latencies[0] / probes[0], latencies[1] / probes[1], self.relative(name, share))
+
+    def _latency_of_thirds(self, name: str, share: float) -> tuple[float, float]:
+        first, last = self._thirds()
+        return _percentile(self.latencies[name], first, share), _percentile(self.latencies[name], last, share)
 
     def _trend(self, first: float, last: float, values: NDArray[np.float64]) -> dict[str, float | None]:
         """Return the first and last third, their ratio, and the change of a fitted line relative to the mean."""
@@ -156,12 +182,13 @@ def _percentile(parts: list[NDArray[np.float64]], chosen: NDArray[np.int64], sha
     return float(np.percentile(latencies, share)) if latencies.size else np.nan
 
 
-def draw(series: SoakSeries, kills: list[Kill], path: Path) -> None:
-    """Draw memory, disk space and latencies over time, with the downtime after each kill."""
+def draw(series: SoakSeries, kills: list[Kill], load: float, path: Path) -> None:
+    """Draw memory, disk space, and latencies with their probes over time, with the downtime after each kill."""
     sizes = {"memory of the service": series.column("resident_mb"), "state directory": series.column("state_mb")}
     panels = [("MB", sizes)]
-    for name in ("write", "read"):
-        panels.append(("ms", {f"{name}, p{share}": series.percentile(name, share) for share in (50, 99)}))
+    for name, probe in [("write", "work"), ("read", "health")]:
+        lines = {f"{name}, p{share}": series.percentile(name, share) for share in (50, 99)}
+        panels.append(("ms", lines | {f"probe ({probe}), p50": series.percentile(probe, 50)}))
     with figure_style() as create_figure:
         figure = create_figure(8.0, 6.6)
         for number, (unit, lines) in enumerate(panels, 1):
@@ -177,7 +204,7 @@ def draw(series: SoakSeries, kills: list[Kill], path: Path) -> None:
                 set_log_scale(axes, "y")
             else:
                 axes.set_ylim(0)
-            axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-        axes.set_xlabel("minutes at half of the maximum rate; orange: downtime after a kill")
+            axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+        axes.set_xlabel(f"minutes at {load:.0%} of the maximum rate; orange: downtime after a kill".replace("%", " %"))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render_svg(figure, path.stem), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import threading
 import time
@@ -24,6 +25,8 @@ from ripplevec.durability.journal_schema import encode_batch
 
 EDGES, COMMUNITIES, WITHIN = 5, 10, 0.8
 VECTOR_READS, SEARCHES, FEED_READS = 20.0, 5.0, 1.0  # requests per second
+HEALTH_CHECKS, WORK_PROBES = 5.0, 2.0  # probes per second
+WORK = bytes(8 << 20)  # hashed by a probe; takes some milliseconds
 FEED_BATCHES = 3  # batches of changes per read of the feed
 TIMEOUT_SECONDS = 1800.0
 RETRY_SECONDS = 0.05  # between two attempts to deliver a batch
@@ -58,8 +61,8 @@ def _ids(numbers: list[Any]) -> list[str]:
     return [f"v{number}" for number in numbers]
 
 
-class BatchClient(Client):
-    """Client that sends encoded batches, which may also remove edges and vertices."""
+class SoakClient(Client):
+    """Client that sends encoded batches, which may also remove edges and vertices, and checks health."""
 
     def send(self, batch: Batch, key: str) -> dict[str, Any]:
         """Send a batch once; return the response of the service."""
@@ -67,12 +70,17 @@ class BatchClient(Client):
         with translate_connection_errors(self._http):
             return parse_response(self._http.post("/v1/edges", content=encode_batch(batch), headers=headers))
 
+    def check_health(self) -> None:
+        """Send the request that does least in the service."""
+        with translate_connection_errors(self._http):
+            parse_response(self._http.get("/healthz"))
+
 
 class BatchSender:
     """Sender of batches in order, each until it is acknowledged; a wrong sequence number is a fault."""
 
     def __init__(self, url: str, faults: list[str], sent: int) -> None:
-        self._client, self._faults = BatchClient(url, retries=0), faults
+        self._client, self._faults = SoakClient(url, retries=0), faults
         self.log: LatencyLog = []
         self.sent = sent
         self.retried = self.repeated = self.anchors = 0
@@ -100,20 +108,27 @@ class BatchSender:
 
 
 class Readers:
-    """Threads that read vectors, nearest neighbors and changes; an acknowledged vertex that is not found is a fault."""
+    """Threads that read vectors, nearest neighbors and changes; an acknowledged vertex that is not found is a fault.
+
+    Two more threads are probes, whose durations do not depend on the state: `health` checks the health of the service,
+    and `work` hashes a constant in this process.
+    """
 
     def __init__(self, url: str, acknowledged: Callable[[], range], faults: list[str]) -> None:
         self._url, self._acknowledged, self._faults = url, acknowledged, faults
-        self.reads: LatencyLog = []
-        self.searches: LatencyLog = []
-        self.feed_reads: LatencyLog = []
         self._stopped = threading.Event()
-        work = [
-            (1 / VECTOR_READS, self.reads, lambda client: client.vector(self._random_vertex())),
-            (1 / SEARCHES, self.searches, lambda client: client.nearest(self._random_vertex())),
-            (1 / FEED_READS, self.feed_reads, self._read_feed),
+        work: dict[str, tuple[float, Callable[[SoakClient], object]]] = {
+            "read": (VECTOR_READS, lambda client: client.vector(self._random_vertex())),
+            "nearest": (SEARCHES, lambda client: client.nearest(self._random_vertex())),
+            "changes": (FEED_READS, self._read_feed),
+            "health": (HEALTH_CHECKS, SoakClient.check_health),
+            "work": (WORK_PROBES, lambda client: hashlib.sha256(WORK)),
+        }
+        self.logs: dict[str, LatencyLog] = {name: [] for name in work}
+        self._threads = [
+            threading.Thread(target=self._repeat, args=(1 / rate, self.logs[name], request), daemon=True)
+            for name, (rate, request) in work.items()
         ]
-        self._threads = [threading.Thread(target=self._repeat, args=arguments, daemon=True) for arguments in work]
         for thread in self._threads:
             thread.start()
 
@@ -139,8 +154,9 @@ class Readers:
             if changes.anchored:  # contains all vectors, in many parts
                 return
 
-    def _repeat(self, every: float, log: LatencyLog, request: Callable[[Client], object]) -> None:
-        with Client(self._url, retries=0) as client:
+    def _repeat(self, every: float, log: LatencyLog, request: Callable[[SoakClient], object]) -> None:
+        client = SoakClient(self._url, retries=0)
+        with client:
             while not self._stopped.wait(every):
                 started = time.monotonic()
                 try:

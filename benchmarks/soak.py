@@ -1,19 +1,23 @@
 """Soak test: run a service under traffic for hours with repeated kills, and watch its memory, latency and state.
 
-    python benchmarks/soak.py [--minutes 30] [--kills 10] [--vertices 20000] [--state DIR] [--json FILE]
+    python benchmarks/soak.py [--minutes 30] [--kills 10] [--load 0.5] [--vertices 20000] [--state DIR] [--json FILE]
 
 Each run adds one part to the record; eight hours can be spread over any number of parts. A part continues with the
 state that the previous one left in the directory, or starts a new one; the record says which.
 
 The graph grows to its size and then keeps it: every batch of arrivals also removes as many of the oldest vertices. The
-maximum rate is measured first. Then the stream runs for the given minutes at half of that rate, over HTTP, with the
-default anchors, snapshots and compaction, and with reads of vectors, nearest neighbors and changes. Now and then the
-service is killed with SIGKILL and restarted on the same directory; unacknowledged batches are sent again with the same
-key. At the end, its digest must equal that of a session that applied the same batches undisturbed. That session is kept
-next to the state for the next part.
+maximum rate is measured first. Then the stream runs for the given minutes at a share of that rate (`--load`), over
+HTTP, with the default anchors, snapshots and compaction, and with reads of vectors, nearest neighbors and changes. Now
+and then the service is killed with SIGKILL and restarted on the same directory; unacknowledged batches are sent again
+with the same key. At the end, its digest must equal that of a session that applied the same batches undisturbed. That
+session is kept next to the state for the next part.
 
 Trends are evaluated without the first sixth of the time, and without the time after each kill until the stream is on
 time again and the feed of changes is full again. Latencies after kills are reported separately.
+
+Beside other work (`nice -n 5 python benchmarks/soak.py --load 0.1`), absolute latencies mean little. The same clients
+therefore also measure two probes that do not depend on the state: a health check of the service, and a constant amount
+of work in the client. Trends are reported relative to the probes of the same period, and as processor time per batch.
 """
 
 from __future__ import annotations
@@ -35,10 +39,11 @@ from typing import Any
 import numpy as np
 from _service_process import ServiceProcess
 from _soak_record import SoakRecord, count_by_bin, memory_slope, thin_out
-from _soak_series import ON_TIME_SECONDS, Kill, Sample, SoakSeries, draw, take_sample
+from _soak_series import ON_TIME_SECONDS, PROBES, Kill, Sample, SoakSeries, draw, take_sample
 from _soak_traffic import BatchSender, Readers, sliding_window
 
 from ripplevec import Session
+from ripplevec.lab.experiments.record import describe_environment
 from ripplevec.replay.pacing import Report, ScheduledBatch, play
 
 REFERENCE_GROUP = 64  # batches per flush of the reference session
@@ -50,6 +55,7 @@ class Plan:
 
     minutes: float
     kills: int
+    load: float  # share of the maximum rate
     vertices: int
     arrivals: int  # per batch
     dim: int
@@ -112,12 +118,12 @@ class SoakTest:
     def run(self) -> dict[str, Any]:
         """Run the part and return its record."""
         plan = self.plan
-        load = os.getloadavg()[0]
+        environment = describe_environment()
         for batch in islice(self.batches, max(0, plan.vertices // plan.arrivals - self.batches_before)):
             self.sender.send(batch)
         readers = Readers(self.url, self.readable_vertices, self.faults)
         max_rate = self.measure_max_rate()
-        log(f"maximum rate: {max_rate:,.0f} arrivals/s; running at half of it for {plan.minutes:g} minutes")
+        log(f"maximum rate: {max_rate:,.0f} arrivals/s; running at {plan.load:.0%} of it for {plan.minutes:g} minutes")
         self.started, first = time.monotonic(), self.sender.sent
         killing, *_ = threads = [
             threading.Thread(target=self.run_reporting_errors, args=(work,))
@@ -126,7 +132,7 @@ class SoakTest:
         for thread in threads:
             thread.start()
         try:
-            report = play(self.schedule(max_rate / 2), self.sender.send, self.note_delay)
+            report = play(self.schedule(max_rate * plan.load), self.sender.send, self.note_delay)
             killing.join()  # usually done by now; a stream that is late may end before the last kill
         finally:
             self._stopped.set()
@@ -137,13 +143,14 @@ class SoakTest:
         self.service.stop()
         readers.join()
         self.compare_with_reference(stats)
-        logs = {"write": self.sender.log, "read": readers.reads, "nearest": readers.searches}
+        logs = {"write": self.sender.log, **readers.logs}
         relative = {
-            name: [(at - self.started, seconds) for at, seconds in latencies] for name, latencies in logs.items()
+            name: [(at - self.started, seconds) for at, seconds in logs[name]]
+            for name in dict.fromkeys([*PROBES, *PROBES.values()])
         }
         series = SoakSeries(self.samples, relative, plan.warmup_seconds)
-        loads = {"load_average": [round(average, 1) for average in (load, os.getloadavg()[0])]}
-        return self.make_record(max_rate, report, first, stats, readers, series) | loads | {"series": series}
+        record = self.make_record(max_rate, report, first, stats, readers, series)
+        return record | {"environment": environment, "series": series}
 
     def measure_max_rate(self) -> float:
         """Return the best of three rates in arrivals per second, one request after another, with anchors and reads."""
@@ -227,9 +234,9 @@ class SoakTest:
             "edges": stats["edges"],
             "anchors": self.sender.anchors,
             "snapshots": len(self.snapshots),
-            "reads": len(readers.reads),
-            "searches": len(readers.searches),
-            "looks_at_changes": len(readers.feed_reads),
+            "reads": len(readers.logs["read"]),
+            "searches": len(readers.logs["nearest"]),
+            "looks_at_changes": len(readers.logs["changes"]),
             "killed": len(self.kills),
             "sent_again": self.sender.retried,
             "sent_again_and_there_already": self.sender.repeated,
@@ -239,6 +246,7 @@ class SoakTest:
             "recovery_seconds_longest": round(max([kill.recovery for kill in self.kills], default=0.0), 2),
             "latest_seconds": round(report.behind, 2),
             "settled": round(float(series.settled.mean()), 3),
+            "load_average_median": round(float(np.median(series.column("load_average"))), 1),
             "flatness": series.flatness(),
             "memory_mb_per_hour": memory_slope([{"minutes": self.plan.minutes, "samples": rows}]),
             "after_kills": series.after_kills(),
@@ -267,6 +275,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--load", type=float, default=0.5, help="share of the maximum rate")
     parser.add_argument("--vertices", type=int, default=20_000)
     parser.add_argument("--arrivals", type=int, default=50, help="arrivals per batch")
     parser.add_argument("--dim", type=int, default=128)
@@ -294,7 +303,7 @@ def main() -> None:
     log(f"{record.content['hours']:.2f} hours in {len(record.content['parts'])} parts")
     print(json.dumps(record.content["overall"], indent=1))
     if picture:
-        draw(series, soak.kills, picture)
+        draw(series, soak.kills, plan.load, picture)
     if part["faults"] and state:
         log(f"state preserved: directory={state}")
     raise SystemExit(1 if part["faults"] else 0)

@@ -41,35 +41,62 @@ def crashes() -> str:
     )
 
 
+SOAK_METRICS = {
+    "resident_mb": ("memory", "MB"),
+    "processor_ms_per_batch": ("processor time per batch", "ms"),
+    "write_p50_over_work": ("write of a batch, p50", "×"),
+    "write_p99_over_work": ("write of a batch, p99", "×"),
+    "read_p50_over_health": ("read of a vector, p50", "×"),
+    "read_p99_over_health": ("read of a vector, p99", "×"),
+    "nearest_p50_over_health": ("`nearest`, p50", "×"),
+    "nearest_p99_over_health": ("`nearest`, p99", "×"),
+}
+
+
 def soak() -> str:
-    """Return latency and memory of a service over hours of traffic and kills."""
+    """Return memory, processor time and relative latency of a service over hours of traffic and kills."""
     record = read_record("soak.json")
     if record is None:
         return MISSING
     parts, whole = record["parts"], record["overall"]
     exact = "every acknowledged batch was applied exactly once, and the final digests equal those of an undisturbed run"
-    rates = [part["arrivals_per_second"] for part in parts]
     text = fill(
-        f"{record['hours']:.2f} hours in {len(parts)} parts ({whole['continued_parts']} of them continued the state of "
-        f"the previous part) at {min(rates):,.0f} to {max(rates):,.0f} arrivals per second, half of the maximum rate "
-        f"of the machine, with {record['vertices']:,} vertices: {whole['batches']:,} batches, {whole['anchors']:,} "
-        f"anchors, {whole['snapshots']:,} snapshots, {whole['reads'] + whole['searches']:,} reads, {whole['killed']} "
-        f"kills; {'; '.join(whole['faults']) or exact}.{_recovery_time(whole)}{_memory_trend(whole)}",
+        f"{record['hours']:.2f} hours in {_count_parts(parts, whole)}, {_describe_load(parts)}, with "
+        f"{record['vertices']:,} vertices: {whole['batches']:,} batches, {whole['anchors']:,} anchors, "
+        f"{whole['snapshots']:,} snapshots, {whole['reads'] + whole['searches']:,} reads, {whole['killed']} kills; "
+        f"{'; '.join(whole['faults']) or exact}.{_recovery_time(whole)}{_memory_trend(whole)}",
         120,
     )
-    rows: dict[str, list[str]] = {
-        label: [f"{format_number(whole['latency_ms'][name][share])} ms" for share in ("p50", "p99", "p99.9")]
-        for label, name in (("write of a batch", "write"), ("read of a vector", "read"), ("`nearest`", "nearest"))
-    }
-    memory: dict[str, list[str]] = {
-        f"part {number}": _trend_cells(part["flatness"]["resident_mb"], "MB") for number, part in _first_and_last(parts)
+    rows = {
+        label if len(parts) == 1 else f"{label}, part {number}": _trend_cells(part["flatness"][name], unit)
+        for name, (label, unit) in SOAK_METRICS.items()
+        for number, part in _first_and_last(parts)
     }
     picture = "![Memory and latency over the last part](../results/figures/soak.svg)"
-    tables = (
-        markdown_table(["p50", "p99", "p99.9"], rows),
-        markdown_table(["first third", "last third", "ratio"], memory),
+    return "\n\n".join([text, markdown_table(["first third", "last third", "last / first"], rows), picture])
+
+
+def _count_parts(parts: list[dict[str, Any]], whole: dict[str, Any]) -> str:
+    if len(parts) == 1:
+        return "one part"
+    return f"{len(parts)} parts ({whole['continued_parts']} of them continued the state of the previous part)"
+
+
+def _describe_load(parts: list[dict[str, Any]]) -> str:
+    rates = _range([f"{part['arrivals_per_second']:,.0f}" for part in parts])
+    shares = _range([f"{100 * part['load']:.0f}" for part in parts])
+    averages = _range([f"{part['load_average_median']:.1f}" for part in parts])
+    cores = _range([str(part["environment"]["machine"]["cores"]) for part in parts])
+    return (
+        f"at {rates} arrivals per second ({shares} % of the maximum rate measured directly before), on a machine with "
+        f"{cores} cores and a load average of {averages} (median, including the test)"
     )
-    return "\n\n".join([text, *tables, picture])
+
+
+def _range(values: list[str]) -> str:
+    """Return the smallest and the largest of formatted numbers; one of them if they are equal."""
+    ordered = sorted(set(values), key=lambda text: float(text.replace(",", "")))
+    return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
 
 
 def _recovery_time(whole: dict[str, Any]) -> str:

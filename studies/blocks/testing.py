@@ -52,7 +52,7 @@ def tested() -> str:
             NONE,
             NONE,
             NONE,
-            "damaged files; manipulated saved models with valid checksums",
+            "damaged files; manipulated saved models with valid checksums; random streams",
             _fuzzing(),
         ),
         (
@@ -93,11 +93,11 @@ def _io_errors() -> str:
 
 
 def _fuzzing() -> str:
-    files, models = read_record("file_fuzz.json"), read_record("load_fuzz.json")
-    if files is None or models is None:
+    files, models, streams = (read_record(f"{name}_fuzz.json") for name in ("file", "load", "stream"))
+    if files is None or models is None or streams is None:
         return NONE
-    faults = len(files["faults"]) + len(models["faults"])
-    return f"{files['cases']:,} files, {models['cases']:,} models, {faults} faults"
+    faults = len(files["faults"]) + len(models["faults"]) + streams["faults"]
+    return f"{files['cases']:,} files, {models['cases']:,} models, {streams['streams']:,} streams, {faults} faults"
 
 
 def _kills() -> str:

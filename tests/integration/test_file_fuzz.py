@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "file_fuzz.py"
-CASES = os.environ.get("RIPPLEVEC_FUZZ_CASES", "200")
+CASES = os.environ.get("RIPPLEVEC_FUZZ_CASES", "120")
 
 
 def test_file_fuzz_damaged_files_are_reported_or_rejected(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "load_fuzz.py"
-CASES = os.environ.get("RIPPLEVEC_FUZZ_CASES", "300")
+CASES = os.environ.get("RIPPLEVEC_FUZZ_CASES", "150")
 
 
 def test_load_fuzz_changed_models_are_rejected_or_work(tmp_path: Path) -> None:

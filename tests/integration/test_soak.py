@@ -36,11 +36,14 @@ def test_soak_killed_service_ends_with_digest_of_undisturbed_one(tmp_path: Path)
     assert part["snapshots"] > 1
     assert part["anchors"] > 1
     assert min(part["reads"], part["searches"], part["looks_at_changes"]) > 0
+    assert all(sum(part["latency_bins"][probe].values()) > 0 for probe in ("health", "work"))
+    assert part["environment"]["machine"]["cores"] >= 1
     assert len(part["samples"]) > 5
     assert ElementTree.parse(tmp_path / "soak.svg").getroot().tag.endswith("svg")
-    record = run_part(tmp_path, minutes=0.1, kills=0)
+    record = run_part(tmp_path, minutes=0.1, kills=0, load=0.2)
     assert record["parts"][0] == part
     assert (record["parts"][1]["continued"], record["parts"][1]["batches_before"]) == (True, part["batches"])
+    assert [each["load"] for each in record["parts"]] == [0.5, 0.2]
     assert record["overall"]["faults"] == []
     assert record["overall"]["batches"] == sum(part["batches"] for part in record["parts"])
     assert record["hours"] == pytest.approx(0.35 / 60, abs=0.001)
@@ -71,19 +74,131 @@ def test_soak_record_memory_slope_uses_settled_samples_of_all_parts(monkeypatch:
     assert record.memory_slope([{"minutes": 30, "samples": part} for part in samples]) == pytest.approx(2)
 
 
+LOGGED = ("write", "read", "nearest", "work", "health")
+
+
+def make_sample(series: Any, second: int, **fields: Any) -> Any:
+    values = {
+        "seconds": second,
+        "resident_mb": 200.0,
+        "state_mb": 50.0,
+        "handles": 20,
+        "batches": 4 * second,
+        "processor_seconds": 0.12 * second,
+        "load_average": 1.0,
+        "settled": True,
+    }
+    return series.Sample(**values | fields)
+
+
 def test_soak_series_flatness_uses_settled_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(SOAK.parent)
     series = importlib.import_module("_soak_series")
     settled = [10 <= second < 40 or second >= 50 for second in range(101)]
     samples = [
-        series.Sample(second, 200.0 + second if calm else 0.0, 50.0, 20, second, calm)
+        make_sample(series, second, resident_mb=200.0 + second if calm else 0.0, settled=calm)
         for second, calm in enumerate(settled)
     ]
     log = [(second - 0.5, 0.010 if settled[second] else 9.0) for second in range(1, 101)]
-    measurements = series.SoakSeries(samples, {"write": log}, warmup=10.0)
+    measurements = series.SoakSeries(samples, dict.fromkeys(LOGGED, log), warmup=10.0)
     flatness = measurements.flatness()
     assert flatness["resident_mb"]["last_over_first"] == pytest.approx(286 / 225, rel=0.02)
     assert flatness["resident_mb"]["fitted_change"] == pytest.approx(90 / 259, rel=0.05)
     assert flatness["handles"] == {"first_third": 20, "last_third": 20, "last_over_first": 1, "fitted_change": 0}
     assert flatness["write_p99_ms"]["last_third"] == pytest.approx(10)
     assert measurements.after_kills()["write_p99_ms"] == pytest.approx(9000)
+
+
+@pytest.mark.parametrize(("growth", "expected"), [(1.0, 1.0), (3.0, 3.0)])
+def test_soak_series_relative_latency_shows_growth_but_not_load(
+    monkeypatch: pytest.MonkeyPatch, growth: float, expected: float
+) -> None:
+    """All durations double in the second half, because of other programs; only those of writes may grow beyond that."""
+    monkeypatch.syspath_prepend(SOAK.parent)
+    series = importlib.import_module("_soak_series")
+    samples = [make_sample(series, second) for second in range(121)]
+    slowdown = [1.0 if second <= 60 else 2.0 for second in range(121)]
+    logs = {
+        name: [(second - 0.5, base * slowdown[second]) for second in range(1, 121)]
+        for name, base in zip(LOGGED, (0.030, 0.004, 0.010, 0.008, 0.002), strict=True)
+    }
+    logs["write"] = [(at, seconds * (growth if at > 60 else 1.0)) for at, seconds in logs["write"]]
+    flatness = series.SoakSeries(samples, logs, warmup=0.0).flatness()
+    assert flatness["write_p50_ms"]["last_over_first"] == pytest.approx(2 * expected)
+    assert flatness["write_p50_over_work"]["first_third"] == pytest.approx(30 / 8)
+    assert flatness["write_p50_over_work"]["last_over_first"] == pytest.approx(expected)
+    assert flatness["read_p99_over_health"]["last_over_first"] == pytest.approx(1)
+    assert flatness["nearest_p50_over_health"]["first_third"] == pytest.approx(5)
+
+
+def test_soak_series_processor_time_per_batch_ignores_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SOAK.parent)
+    series = importlib.import_module("_soak_series")
+    samples = [make_sample(series, second, processor_seconds=0.12 * (second % 50)) for second in range(101)]
+    samples[20] = make_sample(series, 20, batches=samples[19].batches)  # no batch since the previous sample
+    measured = series.SoakSeries(samples, {name: [] for name in LOGGED}, warmup=0.0)
+    per_batch = measured.processor_ms_per_batch()
+    assert np.flatnonzero(np.isnan(per_batch)).tolist() == [0, 20, 50, 100]
+    assert np.nanmedian(per_batch) == pytest.approx(30)
+    assert measured.flatness()["processor_ms_per_batch"]["last_over_first"] == pytest.approx(1, rel=0.05)
+
+
+def make_part(record: Any, **fields: Any) -> dict[str, Any]:
+    trend = {"first_third": 2.0, "last_third": 2.1, "last_over_first": 1.05, "fitted_change": 0.05}
+    counted = ("batches", "anchors", "snapshots", "reads", "searches", "looks_at_changes", "killed", "sent_again")
+    return {
+        **dict.fromkeys(counted, 10),
+        "minutes": 60.0,
+        "load": 0.08,
+        "arrivals_per_second": 90.0,
+        "load_average_median": 12.5,
+        "environment": {"machine": {"cores": 2}},
+        "continued": False,
+        "faults": [],
+        "kills_at": [{"away": 8.5}],
+        "samples": [{"seconds": 60.0 * n, "resident_mb": 500.0, "settled": True} for n in range(5)],
+        "latency_bins": {"write": record.count_by_bin(np.array([20.0, 30.0]))},
+        "flatness": dict.fromkeys(importlib.import_module("blocks.operations").SOAK_METRICS, trend),
+        **fields,
+    }
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        (
+            [],
+            [
+                "1.00 hours in one part",
+                "at 90 arrivals per second (8 % of",
+                "load average of 12.5",
+                "| memory | 2.00 MB",
+            ],
+        ),
+        (
+            [{"continued": True}, {"load": 0.5, "arrivals_per_second": 1200.0, "faults": ["digest: wrong"]}],
+            [
+                "3.00 hours in 3 parts (1 of them",
+                "90 to 1,200 arrivals",
+                "8 to 50 % of",
+                "digest: wrong",
+                "memory, part 3",
+            ],
+        ),
+    ],
+)
+def test_soak_block_of_any_number_of_parts_states_time_load_and_trends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, others: list[dict[str, Any]], expected: list[str]
+) -> None:
+    for folder in ("benchmarks", "studies"):
+        monkeypatch.syspath_prepend(SOAK.parents[1] / folder)
+    record, operations = importlib.import_module("_soak_record"), importlib.import_module("blocks.operations")
+    monkeypatch.setattr(importlib.import_module("blocks.records"), "RESULTS", tmp_path)
+    whole = record.SoakRecord(tmp_path / "soak.json", {"vertices": 20_000, "arrivals": 50, "dim": 128, "seed": 0})
+    for fields in ({}, *others):
+        whole.add(make_part(record, **fields))
+    block = " ".join(operations.soak().split())
+    assert [text for text in expected if text not in block] == []
+    assert ("applied exactly once" in block) == (not others)
+    assert f"{10 * (1 + len(others))} kills" in block
+    assert "| 2.10 × | 1.05 × |" in block

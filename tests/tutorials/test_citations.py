@@ -21,5 +21,5 @@ def test_citations_results_match_the_page(run_tutorial: Callable[[str], dict[str
     assert results["at_the_end"] == pytest.approx(0.76, abs=0.02)
     assert results["trained_again"] == pytest.approx(results["recomputed"], abs=0.02)
     assert results["recomputed"] == pytest.approx(0.83, abs=0.02)
-    assert results["mixed_up"] < 0.4
+    assert results["mixed_up"] < results["guessed"] < 0.3
     assert results["along"][-1] > results["along"][0] + 5
