@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ripplevec import __version__
+from ripplevec.lab.experiments.record import describe_environment
 
 
 @dataclass
@@ -47,6 +48,8 @@ class Record:
         }
         if path is not None and path.exists():
             self.totals = self._read(path)
+        self.totals.setdefault("by_commit", {})  # older records do not have it
+        self.totals["environment"] = describe_environment()  # of this run; `by_commit` counts all runs
 
     def _read(self, path: Path) -> dict[str, Any]:
         totals: dict[str, Any] = json.loads(path.read_text())
@@ -71,6 +74,7 @@ class Record:
             ("source", {result.source: kills}),
             ("moment", result.kills),
             ("version", {__version__: kills}),
+            ("commit", {str(totals["environment"]["commit"]): kills}),
         ):
             totals[f"by_{name}"] = dict(sorted((Counter(totals[f"by_{name}"]) + Counter(counts)).items()))
         if self._path is not None:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import _durable_workload as workload
+from _report import write_record
 from power_cuts import check_keys_and_position
 
 from ripplevec import Embedder
@@ -204,7 +205,7 @@ def main() -> None:
         record = run(options.cases, options.seed, Path(folder))
     record["seconds"] = round(time.monotonic() - started, 1)
     if options.json is not None:
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_record(options.json, record)
     print(json.dumps({**record, "faults": len(record["faults"])}))
     for fault in record["faults"][:40]:
         print(fault[:600])

@@ -30,6 +30,7 @@ from typing import Any
 
 import _durable_workload as workload
 from _io_shim import Shim
+from _report import write_record
 from power_cuts import check_recovery
 
 from ripplevec.errors import RipplevecError
@@ -105,7 +106,7 @@ def main() -> None:
     record = {"calls": attempts, "of": len(pairs), "batches": options.batches, "endings": dict(endings)}
     record |= {"faults": faults, "seconds": seconds}
     if options.json is not None:
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_record(options.json, record)
     print(json.dumps({**record, "faults": len(faults)}))
     for fault in faults[:30]:
         print(fault)

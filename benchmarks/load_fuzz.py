@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from _fuzz_models import SESSION, save_all
+from _report import write_record
 from numpy.typing import NDArray
 
 from ripplevec import Embedder
@@ -333,7 +334,7 @@ def main() -> None:
         record = run(options.cases, options.seed, log) | {"seconds": round(time.monotonic() - started, 1)}
     if options.json is not None:
         options.json.with_suffix(".last").unlink()
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_record(options.json, record)
     for fault in record["faults"][:40]:
         print(fault)
     print({name: record[name] for name in ("cases", "outcomes", "seconds")}, len(record["faults"]), "faults")

@@ -33,6 +33,7 @@ from typing import Any
 import _durable_workload as workload
 from _crash_images import POLICIES, Disk
 from _io_shim import Operation, Shim, log_note, read_operations
+from _report import write_record
 
 from ripplevec import Embedder, RipplevecError
 from ripplevec.durability.session import Session
@@ -173,7 +174,7 @@ def main() -> None:
         "seconds": round(time.monotonic() - started, 1),
     }
     if options.json is not None:
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_record(options.json, record)
     print(json.dumps({**record, "faults": len(findings.faults)}))
     for fault in findings.faults[:30]:
         print(fault)

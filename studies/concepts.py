@@ -18,6 +18,7 @@ from concept_pictures import draw_pictures
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder, SpectralView
+from ripplevec.lab.experiments.record import describe_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD, PICTURES = ROOT / "results/concepts.json", ROOT / "docs/images/concepts"
@@ -112,7 +113,8 @@ def _mean_cosine(left: NDArray[Any], right: NDArray[Any]) -> float:
 
 if __name__ == "__main__":
     record = json.loads(json.dumps(record_steps()))
-    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    content = record | {"environment": describe_environment()}
+    RECORD.write_text(json.dumps(content, indent=1) + "\n")
     PICTURES.mkdir(parents=True, exist_ok=True)
     for name, picture in draw_pictures(record).items():
         (PICTURES / f"{name}.svg").write_text(picture)

@@ -202,6 +202,18 @@ def systems() -> str:
     })  # fmt: skip
 
 
+def arrival_cost() -> str:
+    """Return the processor microseconds of an arrival with the streaming methods of study `systems`."""
+    record = read_record("arrival_cost.json") or {}
+    settings = load_results("systems").study.settings
+    streaming = [setting for setting in settings if any(f"{name}, {setting}" in record for name in NAMES)]
+
+    def row(setting: str) -> CellFormatter:
+        return lambda name: format_number(record.get(f"{name}, {setting}", math.nan))
+
+    return table_by_dataset({setting: row(setting) for setting in streaming})
+
+
 SNAPSHOT_METHODS = {
     "ripplevec": "rule `ripple`",
     "rule paper": "rule `paper`",

@@ -11,6 +11,7 @@ from blocks.records import (
     NAMES,
     RETRAINED,
     SHARES_FROM_30,
+    SPECTRAL,
     STREAMING,
     TUNED,
     all_measured,
@@ -99,12 +100,15 @@ def _arrival_goals() -> list[Goal]:
     results = load_results("checkpoint")
 
     def difference(score: str, name: str) -> float:
-        theirs = results.by_seed(f"checkpoint_{score}", "spectral, every 5 %", name)
-        return mean_paired_difference(results.by_seed(f"arrival_{score}", "ripplevec, on arrival", name), theirs)
+        ours = results.by_seed(f"arrival_{score}", "ripplevec, on arrival", name)
+        return min(
+            mean_paired_difference(ours, results.by_seed(f"checkpoint_{score}", f"{form}, every 5 %", name))
+            for form in SPECTRAL
+        )
 
     return [
         Goal(
-            f"on arrival, {score}-F1 at most 3 points below plain spectral retrained every 5 %",
+            f"on arrival, {score}-F1 at most 3 points below the better plain spectral retrained every 5 %",
             -3,
             {name: difference(score, name) for name in NAMES},
         )

@@ -22,7 +22,9 @@ def concepts(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def record(concepts: ModuleType) -> Any:
-    return json.loads(concepts.RECORD.read_text())
+    content = json.loads(concepts.RECORD.read_text())
+    content.pop("environment", None)
+    return content
 
 
 def separate_numbers(value: Any) -> tuple[Any, list[float]]:

@@ -97,6 +97,24 @@ def test_along_chart_labels_lines_by_setting_and_metric(draw_axes: DrawAxes) -> 
     assert names(legend) == ["rule paper: now", "rule paper: at best", "ripplevec: now", "ripplevec: at best"]
 
 
+def test_along_chart_metric_without_percentages_is_horizontal(draw_axes: DrawAxes) -> None:
+    def with_constant(setting: str, dataset: str, seed: int) -> dict[str, float]:
+        return along_metrics(setting, dataset, seed) | {"retraining": 4.0}
+
+    plot = Plot(
+        kind="along",
+        title="T",
+        figures={"loss": "loss", "retraining": "retraining"},
+        settings=["ripplevec"],
+        x="train share (%)",
+    )
+    _, panel, _ = draw_axes(plot, RULES, with_constant)
+    varying, constant = panel.lines
+    assert list(constant.get_xdata()) == list(varying.get_xdata())
+    assert set(constant.get_ydata()) == {4.0}
+    assert panel.get_xlabel() == "train share (%)"
+
+
 def test_along_chart_keeps_line_color_if_others_are_missing(draw_axes: DrawAxes) -> None:
     def some(setting: str, dataset: str, seed: int) -> dict[str, float]:
         return along_metrics(setting, dataset, seed) if dataset == "cora" or setting == "ripplevec" else {}

@@ -94,7 +94,10 @@ def _paint_settings_legend(settings: Sequence[str], styles: dict[str, LineStyle]
 
 
 def along_chart(study: Study, plot: Plot, results: Results) -> list[Panel]:
-    """Draw metrics along a stream, whose names end in @ and the percentage of vertices present."""
+    """Draw metrics along a stream, whose names end in @ and the percentage of vertices present.
+
+    A metric without percentages, such as the time of a retraining, is a horizontal line.
+    """
     return _panels_with_legend(study, plot, results, _paint_along)
 
 
@@ -106,12 +109,7 @@ def spread_chart(study: Study, plot: Plot, results: Results) -> list[Panel]:
 def _panels_with_legend(study: Study, plot: Plot, results: Results, paint: LinePainter) -> list[Panel]:
     """Return a common legend, then a panel per data set with one line per setting and metric."""
     line_of = _label_lines(study, plot)
-    lines = {
-        dataset: drop_empty_lines({
-            label: points_by_share(results, metric, setting, dataset) for label, (setting, metric) in line_of.items()
-        })
-        for dataset in study.datasets
-    }  # fmt: skip
+    lines = {dataset: drop_empty_lines(_lines_by_share(results, line_of, dataset)) for dataset in study.datasets}
     drawn = [label for label in line_of if any(label in of_dataset for of_dataset in lines.values())]
     if not drawn:
         return []
@@ -124,6 +122,16 @@ def _panels_with_legend(study: Study, plot: Plot, results: Results, paint: LineP
         if of_dataset
     ]
     return [legend, *panels]
+
+
+def _lines_by_share(results: Results, line_of: dict[str, tuple[str, str]], dataset: str) -> Lines:
+    """Return the points of every line; a metric without percentages has the same value at all those of the others."""
+    lines = {label: points_by_share(results, metric, setting, dataset) for label, (setting, metric) in line_of.items()}
+    shares = sorted({point.x for points in lines.values() for point in points})
+    return {
+        label: points or summarize_points((x, select_values(results, metric, setting, dataset)) for x in shares)
+        for (label, points), (setting, metric) in zip(lines.items(), line_of.values(), strict=True)
+    }
 
 
 def _label_lines(study: Study, plot: Plot) -> dict[str, tuple[str, str]]:
@@ -147,7 +155,7 @@ def _paint_along(plot: Plot, dataset: str, lines: Lines, index_of: dict[str, int
     if plot.log and positive:
         set_log_scale(axes, "y")
         axes.set_ylim(*_enclosing_decades(positive))
-    axes.set(title=dataset, xlabel="vertices present (% of all)")
+    axes.set(title=dataset, xlabel=plot.x or "vertices present (% of all)")
 
 
 def _enclosing_decades(values: list[float]) -> tuple[float, float]:
