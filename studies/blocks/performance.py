@@ -25,21 +25,24 @@ def first_run() -> str:
     record = read_record("cold_start.json")
     if record is None:
         return MISSING
+    busy = record["load_average"] >= 1
     steps = {
-        "import_processor": "`import ripplevec`, a model created",
-        "first_vector_processor": "after `fit`: the first vector",
-        "first_arrival_processor": "after `add_vertex`: the first vector of an arrival",
-        "example_processor": "the whole first example of the README",
-        "processor": "both processes, until the second has ended",
+        "import": "`import ripplevec`, a model created",
+        "first_vector": "after `fit`: the first vector",
+        "first_arrival": "after `add_vertex`: the first vector of an arrival",
+        "example": "the whole first example of the README",
     }
     cases = {"cold": "nothing compiled", "alone": "nothing compiled, one process", "warm": "everything compiled"}
-    rows = {text: [f"{record[f'{case}_{step}']:.1f} s" for case in cases] for step, text in steps.items()}
-    text = (
-        "Processor time of the process that the user waits for; waiting for the second process is not counted. The "
-        f"load average before the measurement was {record['load_average']:.1f}, which disturbs the wall clock "
-        "(in the record)."
+    suffix = "_processor" if busy else ""
+    rows = {text: [f"{record[f'{case}_{step}{suffix}']:.1f} s" for case in cases] for step, text in steps.items()}
+    unit = (
+        "Processor time of the process that the user waits for, because the machine was busy; waiting for the second "
+        "process is not counted."
+        if busy
+        else "Wall clock on two cores."
     )
-    return f"{markdown_table(list(cases.values()), rows)}\n\n{text}"
+    text = f"{unit} The load average before the measurement was {record['load_average']:.1f}."
+    return f"{markdown_table(list(cases.values()), rows)}\n\n{fill(text, 120)}"
 
 
 def roofline() -> str:
