@@ -117,6 +117,8 @@ def test_one_vertex_accepts_a_mapping_a_vector_and_a_sparse_row() -> None:
         (pa.table({"id": ["a", "a"], "x": [1, 2]}), "'a' in rows 0 and 1"),
         (pa.table({"id": ["a"], "x": pa.array([None], pa.float64())}), "none in row 0, column x"),
         (pd.DataFrame({"id": ["a", "b"], "x": [1.0, np.nan]}), "row 1, column x"),
+        (pd.DataFrame({"id": ["a"], "x": [1j]}), "column x with type complex128"),
+        (pd.DataFrame({"id": ["a", "b"], "x": [1, "red"]}), "column x with type object"),
         (pa.table({"id": ["a"], "when": pa.array([0], pa.timestamp("s"))}), r"timestamp\[s\] in column when"),
         (pa.table({"id": ["a", "b"], "v": [[1.0], [1.0, 2.0]]}), "2 in row 1, column v"),
         (pa.table({"id": ["a"], "x": [1], "c": ["red"]}), "all numeric, or all categorical"),

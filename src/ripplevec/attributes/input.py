@@ -298,7 +298,13 @@ def _to_arrow(frame: Any) -> pa.Table:
         return pa.Table.from_batches([frame])
     if hasattr(frame, "to_arrow"):
         return frame.to_arrow()
-    return frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
+    if isinstance(frame, pa.Table):
+        return frame
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except pa.ArrowException as error:  # complex numbers, or values of several types in one column
+        got = error.args[-1]
+        raise InvalidValueError.of("attributes", "columns of numbers, texts, or lists of these", got) from error
 
 
 def _column_kind(label: str, kind: pa.DataType) -> str:
