@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ripplevec.lab.experiments import reproduce
-from ripplevec.lab.experiments.__main__ import main
+from ripplevec.lab.experiments.__main__ import main, parse_filter
 from ripplevec.lab.experiments.measurements.base import TrialResult
 from ripplevec.lab.experiments.record import Record
 from ripplevec.lab.experiments.study import load_study
@@ -71,3 +71,10 @@ def test_main_with_invalid_filter_exits_with_one_line(study_file: Path, argument
 def test_main_with_missing_study_exits_with_one_line(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"ripplevec.lab.experiments: .*nowhere.yaml"):
         main([str(tmp_path / "nowhere.yaml")])
+
+
+def test_only_keeps_commas_inside_a_value() -> None:
+    assert parse_filter("setting=ripplevec, by index, seed=0") == {
+        "setting": "ripplevec, by index",
+        "seed": "0",
+    }

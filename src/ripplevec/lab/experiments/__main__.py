@@ -6,6 +6,7 @@ It writes the record, the tables and the pictures of the study.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _build_parser().parse_args(arguments)
     try:
         folder = options.results or options.study.resolve().parents[1] / "results"
-        run_options = RunOptions(_parse_filter(options.only), options.again, options.jobs)
+        run_options = RunOptions(parse_filter(options.only), options.again, options.jobs)
         run_study(load_study(options.study, folder), folder, run_options)
     except (RipplevecError, OSError) as error:
         sys.exit(f"ripplevec.lab.experiments: {error}")
@@ -42,8 +43,10 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _parse_filter(only: str) -> dict[str, str]:
-    pairs = [part.partition("=") for part in only.split(",") if part]
+def parse_filter(only: str) -> dict[str, str]:
+    """Return the names and values of `--only`."""
+    parts = re.split(r",(?=\s*\w+=)", only)  # values may contain commas
+    pairs = [part.partition("=") for part in parts if part]
     for name, equals, _ in pairs:
         if not equals:
             raise InvalidValueError.of("--only", "name=value pairs, separated by commas", name)
