@@ -40,9 +40,12 @@ def test_demo_json_contains_scores_and_writes_maps(run_command):
     names = [score["name"] for score in summary["results"]]
     assert names == ["ripple, on arrival", "ripple, at the end", "paper, at the end", "all recomputed"]
     assert summary["results"][1]["micro_f1"] > 0.6
+    recomputed = summary["results"][3]
+    assert recomputed["micros_per_arrival"] == pytest.approx(1e6 * recomputed["seconds"])
 
 
 def test_demo_prints_table_and_map_paths(run_command):
     done = run_command()
     assert "micro-F1" in done.stdout
+    assert "–" not in done.stdout
     assert "ripplevec-demo.html" in done.stderr
