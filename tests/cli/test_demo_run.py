@@ -60,7 +60,7 @@ def test_score_vectors_of_perfect_vectors_is_one():
 
 def test_print_summary_shows_every_score(capsys):
     scores = [
-        Score(name, 0.5, 0.25, 1.0, micros) for name, micros in zip("abcd", (10.0, 10.0, 20.0, None), strict=True)
+        Score(name, 0.5, 0.25, 1.0, micros) for name, micros in zip("abcd", (10.0, 10.0, 20.0, 1e6), strict=True)
     ]
     result = Result(7, 3, scores, [], np.zeros(5, np.int64))
     print_summary(result)
@@ -68,6 +68,8 @@ def test_print_summary_shows_every_score(capsys):
     assert "5 vertices, 7 edges, 3 arrivals" in shown
     assert shown.count("50.0%") == 4
     assert "100,000" in shown
+    assert "1,000,000" in shown  # microseconds for one arrival
+    assert "1.0" in shown  # arrival per second
     assert "3 arrivals, 10 µs each" in result.format_caption()
 
 
