@@ -59,9 +59,7 @@ def test_score_vectors_of_perfect_vectors_is_one():
 
 
 def test_print_summary_shows_every_score(capsys):
-    scores = [
-        Score(name, 0.5, 0.25, 1.0, micros) for name, micros in zip("abcd", (10.0, 10.0, 20.0, 1e6), strict=True)
-    ]
+    scores = [Score(name, 0.5, 0.25, 1.0, micros) for name, micros in zip("abcd", (10.0, 10.0, 20.0, 1e6), strict=True)]
     result = Result(7, 3, scores, [], np.zeros(5, np.int64))
     print_summary(result)
     shown = capsys.readouterr().out
