@@ -91,7 +91,7 @@ LOAD ?= 0.5
 
 # The service first, then a long run of the stream fuzzer.
 soak: $(VENV)/.test
-	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --kills $$(( ($(MINUTES) + 2) / 3 )) --load $(LOAD) \
+	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --kills $$(( ($(MINUTES) + 9) / 10 )) --load $(LOAD) \
 		--state $(SOAK_STATE) --json results/soak.json --picture results/figures/soak.svg
 	$(BIN)/python benchmarks/stream_fuzz.py --minutes $(MINUTES) --seed $$(date +%s) --json results/stream_fuzz.json
 

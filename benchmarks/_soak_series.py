@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from http.client import HTTPException
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import psutil
 from _service_process import ServiceProcess
+from _soak_record import warm_processes
 from _soak_traffic import LatencyLog
 from numpy.typing import NDArray
 
@@ -76,12 +78,16 @@ def _directory_bytes(folder: Path) -> int:
 class SoakSeries:
     """Samples of a soak part, with the latencies between them."""
 
-    def __init__(self, samples: list[Sample], logs: dict[str, LatencyLog], warmup: float) -> None:
+    def __init__(
+        self, samples: list[Sample], logs: dict[str, LatencyLog], warmup: float, kills: Sequence[Kill] = ()
+    ) -> None:
         self._warmup = warmup  # seconds before the evaluated period
         self.time = np.array([sample.seconds for sample in samples])
         self.settled = np.array([sample.settled for sample in samples], bool)
         self.settled[1:] &= self.settled[:-1]  # an interval is settled if both of its ends are
         self.samples = samples
+        killed = [kill.seconds for kill in kills]
+        self.warm = warm_processes(self.time, self.column("batches"), killed) >= 0  # memory is evaluated here
         self.latencies = {name: self._by_interval(np.array(log).reshape(-1, 2)) for name, log in logs.items()}
 
     def _by_interval(self, log: NDArray[np.float64]) -> list[NDArray[np.float64]]:
@@ -114,7 +120,8 @@ class SoakSeries:
 
     def flatness(self) -> dict[str, dict[str, float | None]]:
         """Compare the first and the last third of the settled time for every metric that should stay constant."""
-        trends = {name: self._column_trend(self.column(name)) for name in ("resident_mb", "state_mb", "handles")}
+        trends = {"resident_mb": self._column_trend(self.column("resident_mb"), self.warm)}
+        trends |= {name: self._column_trend(self.column(name)) for name in ("state_mb", "handles")}
         trends["processor_ms_per_batch"] = self._column_trend(self.processor_ms_per_batch())
         for share in (50, 99):
             for name in self.latencies:
@@ -132,31 +139,37 @@ class SoakSeries:
             for share in (50, 99)
         }
 
-    def _thirds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the settled intervals in the first and in the last third of the evaluated time."""
+    def _thirds(self, used: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the used intervals in the first and in the last third of the evaluated time."""
         third = (self.time[-1] - self._warmup) / 3
         first, last = self.time < self._warmup + third, self.time > self.time[-1] - third
-        return np.flatnonzero(first & self.settled), np.flatnonzero(last & self.settled)
+        return np.flatnonzero(first & used), np.flatnonzero(last & used)
 
-    def _column_trend(self, values: NDArray[np.float64]) -> dict[str, float | None]:
-        thirds = (values[part] for part in self._thirds())
+    def _column_trend(
+        self, values: NDArray[np.float64], used: NDArray[np.bool_] | None = None
+    ) -> dict[str, float | None]:
+        used = self.settled if used is None else used & (self.time > self._warmup)
+        thirds = (values[part] for part in self._thirds(used))
         first, last = (float(np.nanmean(third)) if np.isfinite(third).any() else np.nan for third in thirds)
-        return self._trend(first, last, values)
+        return self._trend(first, last, values, used)
 
     def _latency_trend(self, name: str, share: float) -> dict[str, float | None]:
-        return self._trend(*self._latency_of_thirds(name, share), self.percentile(name, share))
+        return self._trend(*self._latency_of_thirds(name, share), self.percentile(name, share), self.settled)
 
     def _relative_trend(self, name: str, probe: str, share: float) -> dict[str, float | None]:
         latencies, probes = self._latency_of_thirds(name, share), self._latency_of_thirds(probe, share)
-        return self._trend(latencies[0] / probes[0], latencies[1] / probes[1], self.relative(name, share))
+        first, last = (latency / of_probe for latency, of_probe in zip(latencies, probes, strict=True))
+        return self._trend(first, last, self.relative(name, share), self.settled)
 
     def _latency_of_thirds(self, name: str, share: float) -> tuple[float, float]:
-        first, last = self._thirds()
+        first, last = self._thirds(self.settled)
         return _percentile(self.latencies[name], first, share), _percentile(self.latencies[name], last, share)
 
-    def _trend(self, first: float, last: float, values: NDArray[np.float64]) -> dict[str, float | None]:
+    def _trend(
+        self, first: float, last: float, values: NDArray[np.float64], used: NDArray[np.bool_]
+    ) -> dict[str, float | None]:
         """Return the first and last third, their ratio, and the change of a fitted line relative to the mean."""
-        use = self.settled & ~np.isnan(values)
+        use = used & ~np.isnan(values)
         slope = np.polyfit(self.time[use], values[use], 1)[0] if np.count_nonzero(use) > 2 else np.nan
         change = slope * (self.time[-1] - self._warmup) / values[use].mean() if use.any() else np.nan
         trend = {"first_third": first, "last_third": last, "last_over_first": last / first, "fitted_change": change}

@@ -13,7 +13,9 @@ with the same key. At the end, its digest must equal that of a session that appl
 session is kept next to the state for the next part.
 
 Trends are evaluated without the first sixth of the time, and without the time after each kill until the stream is on
-time again and the feed of changes is full again. Latencies after kills are reported separately.
+time again and the feed of changes is full again. Latencies after kills are reported separately. The memory of a process
+still grows after that, until its allocator has found its size. It is therefore evaluated within each process, from its
+1,000th batch on; a part with many kills and a low load may have no process that is old enough.
 
 Beside other work (`nice -n 5 python benchmarks/soak.py --load 0.1`), absolute latencies mean little. The same clients
 therefore also measure two probes that do not depend on the state: a health check of the service, and a constant amount
@@ -38,7 +40,7 @@ from typing import Any
 
 import numpy as np
 from _service_process import ServiceProcess
-from _soak_record import SoakRecord, count_by_bin, memory_slope, thin_out
+from _soak_record import SoakRecord, count_by_bin, describe_memory, thin_out
 from _soak_series import ON_TIME_SECONDS, PROBES, Kill, Sample, SoakSeries, draw, take_sample
 from _soak_traffic import BatchSender, Readers, sliding_window
 
@@ -148,7 +150,7 @@ class SoakTest:
             name: [(at - self.started, seconds) for at, seconds in logs[name]]
             for name in dict.fromkeys([*PROBES, *PROBES.values()])
         }
-        series = SoakSeries(self.samples, relative, plan.warmup_seconds)
+        series = SoakSeries(self.samples, relative, plan.warmup_seconds, self.kills)
         record = self.make_record(max_rate, report, first, stats, readers, series)
         return record | {"environment": environment, "series": series}
 
@@ -222,7 +224,7 @@ class SoakTest:
     ) -> dict[str, Any]:
         """Return the record of this part."""
         sent, arrivals = self.sender.sent, self.plan.arrivals
-        rows = thin_out(series.rows())
+        rows, kills = thin_out(series.rows()), [asdict(kill) for kill in self.kills]
         return {
             **asdict(self.plan),
             "continued": self.continued,
@@ -248,9 +250,9 @@ class SoakTest:
             "settled": round(float(series.settled.mean()), 3),
             "load_average_median": round(float(np.median(series.column("load_average"))), 1),
             "flatness": series.flatness(),
-            "memory_mb_per_hour": memory_slope([{"minutes": self.plan.minutes, "samples": rows}]),
+            **describe_memory([{"samples": rows, "kills_at": kills}]),
             "after_kills": series.after_kills(),
-            "kills_at": [asdict(kill) for kill in self.kills],
+            "kills_at": kills,
             "latency_bins": {name: count_by_bin(np.concatenate(parts)) for name, parts in series.latencies.items()},
             "samples": rows,
         }

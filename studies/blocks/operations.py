@@ -107,8 +107,13 @@ def _recovery_time(whole: dict[str, Any]) -> str:
 
 
 def _memory_trend(whole: dict[str, Any]) -> str:
-    slope = whole["memory_mb_per_hour"]
-    return "" if slope is None else f" Memory changed by {slope:+.1f} MB per hour (linear fit over all parts)."
+    slope, error = whole["memory_mb_per_hour"], whole["memory_mb_per_hour_error"]
+    if slope is None:
+        return " No process applied enough batches between two kills to evaluate its memory."
+    return (
+        f" In processes after their first 1,000 batches ({whole['memory_hours']:.1f} hours), memory changed by "
+        f"{slope:+.1f} ± {error:.1f} MB per hour (linear fit with standard error)."
+    )
 
 
 def _first_and_last(parts: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -60,18 +62,39 @@ def test_soak_record_percentiles_cover_latencies_of_all_parts(monkeypatch: pytes
         assert exact * 0.99 <= percentiles[f"p{share:g}"] <= exact * 1.06
 
 
-def test_soak_record_memory_slope_uses_settled_samples_of_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def make_life(first_second: int, level: float, slope: float, count: int = 2000) -> list[dict[str, Any]]:
+    """Samples of a process: it grows to a level in its first batches, then by `slope` megabytes per hour."""
+    return [
+        {
+            "seconds": first_second + n,
+            "batches": 10 * (first_second + n),
+            "resident_mb": level - max(0, 100 - n) + slope * n / 3600 + (-1) ** n,
+        }
+        for n in range(count)
+    ]
+
+
+def test_soak_record_memory_trend_is_that_of_warm_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the growth after each start nor another level after a restart is a trend."""
     monkeypatch.syspath_prepend(SOAK.parent)
     record = importlib.import_module("_soak_record")
-    samples = [
-        [
-            {"seconds": second, "resident_mb": 500 + 2 * (before + second / 3600), "settled": True}
-            for second in range(60)
-        ]
-        for before in (0.0, 0.5)
+    parts = [
+        {"samples": make_life(0, 500, slope) + make_life(2000, 640, slope), "kills_at": [{"seconds": 1999.5}]}
+        for slope in (12, 12)
     ]
-    samples[0].append({"seconds": 61, "resident_mb": 9000.0, "settled": False})
-    assert record.memory_slope([{"minutes": 30, "samples": part} for part in samples]) == pytest.approx(2)
+    trend = record.memory_trend(parts)
+    assert trend.slope == pytest.approx(12, abs=0.5)
+    assert 0 < trend.error < 0.5
+    assert trend.hours == pytest.approx(4 * 1900 / 3600, rel=0.01)
+
+
+def test_soak_record_memory_of_short_lives_has_no_trend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SOAK.parent)
+    record = importlib.import_module("_soak_record")
+    lives = [make_life(100 * number, 500, 0, count=100) for number in range(12)]
+    part = {"samples": list(chain(*lives)), "kills_at": [{"seconds": 100 * number - 0.5} for number in range(1, 12)]}
+    assert record.memory_trend([part]) is None
+    assert record.describe_memory([part])["memory_mb_per_hour"] is None
 
 
 LOGGED = ("write", "read", "nearest", "work", "health")
@@ -96,17 +119,32 @@ def test_soak_series_flatness_uses_settled_samples(monkeypatch: pytest.MonkeyPat
     series = importlib.import_module("_soak_series")
     settled = [10 <= second < 40 or second >= 50 for second in range(101)]
     samples = [
-        make_sample(series, second, resident_mb=200.0 + second if calm else 0.0, settled=calm)
+        make_sample(series, second, state_mb=200.0 + second if calm else 0.0, settled=calm)
         for second, calm in enumerate(settled)
     ]
     log = [(second - 0.5, 0.010 if settled[second] else 9.0) for second in range(1, 101)]
     measurements = series.SoakSeries(samples, dict.fromkeys(LOGGED, log), warmup=10.0)
     flatness = measurements.flatness()
-    assert flatness["resident_mb"]["last_over_first"] == pytest.approx(286 / 225, rel=0.02)
-    assert flatness["resident_mb"]["fitted_change"] == pytest.approx(90 / 259, rel=0.05)
+    assert flatness["state_mb"]["last_over_first"] == pytest.approx(286 / 225, rel=0.02)
+    assert flatness["state_mb"]["fitted_change"] == pytest.approx(90 / 259, rel=0.05)
     assert flatness["handles"] == {"first_third": 20, "last_third": 20, "last_over_first": 1, "fitted_change": 0}
     assert flatness["write_p99_ms"]["last_third"] == pytest.approx(10)
     assert measurements.after_kills()["write_p99_ms"] == pytest.approx(9000)
+
+
+@pytest.mark.parametrize(("killed", "expected"), [((), 1.0), ((50.0, 60.0, 70.0, 80.0), None)])
+def test_soak_series_memory_is_compared_in_warm_processes(
+    monkeypatch: pytest.MonkeyPatch, killed: tuple[float, ...], expected: float | None
+) -> None:
+    monkeypatch.syspath_prepend(SOAK.parent)
+    series = importlib.import_module("_soak_series")
+    samples = [
+        make_sample(series, second, batches=100 * second, resident_mb=500.0 if second >= 10 else 300.0)
+        for second in range(91)
+    ]
+    kills = [series.Kill(seconds, 1.0, 1.0, 0) for seconds in killed]
+    measurements = series.SoakSeries(samples, {name: [] for name in LOGGED}, warmup=0.0, kills=kills)
+    assert measurements.flatness()["resident_mb"]["last_over_first"] == expected
 
 
 @pytest.mark.parametrize(("growth", "expected"), [(1.0, 1.0), (3.0, 3.0)])
@@ -155,8 +193,10 @@ def make_part(record: Any, **fields: Any) -> dict[str, Any]:
         "environment": {"machine": {"cores": 2}},
         "continued": False,
         "faults": [],
-        "kills_at": [{"away": 8.5}],
-        "samples": [{"seconds": 60.0 * n, "resident_mb": 500.0, "settled": True} for n in range(5)],
+        "kills_at": [{"seconds": 1.0, "away": 8.5}],
+        "samples": [
+            {"seconds": 600.0 * n, "batches": 1000 * n, "resident_mb": 500.0 + n % 2, "settled": True} for n in range(7)
+        ],
         "latency_bins": {"write": record.count_by_bin(np.array([20.0, 30.0]))},
         "flatness": dict.fromkeys(importlib.import_module("blocks.operations").SOAK_METRICS, trend),
         **fields,
@@ -202,3 +242,4 @@ def test_soak_block_of_any_number_of_parts_states_time_load_and_trends(
     assert ("applied exactly once" in block) == (not others)
     assert f"{10 * (1 + len(others))} kills" in block
     assert "| 2.10 × | 1.05 × |" in block
+    assert re.search(r"first 1,000 batches \(\d+\.\d hours\), memory changed by [+-]\d\.\d ± \d\.\d MB per hour", block)
