@@ -42,3 +42,8 @@ def test_check_of_large_and_mixed_ids_works(tmp_path):
 def test_check_prints_times_with_all_digits(tmp_path):
     shown = check(tmp_path / "e.csv", "src,dst,time\na,b,1700000000\nb,c,1700000299.5\n")
     assert "times       from 1700000000 to 1700000299.5\n" in shown
+
+
+def test_check_start_of_one_row_is_singular(tmp_path):
+    shown = check(tmp_path / "e.csv", "user,item\nann,bread\nbob,bread\nbob,milk\n")
+    assert "starts with the first row and streams the others" in shown

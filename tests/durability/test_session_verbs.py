@@ -87,3 +87,8 @@ def test_session_write_with_a_repeated_key_is_applied_once(session: Any) -> None
 def test_load_of_a_session_directory_says_what_it_is(session: Any) -> None:
     with pytest.raises(FormatError, match=r"expected a saved model, got a session directory.*ripplevec\.Session"):
         ripplevec.load(session.directory)
+
+
+def test_session_as_array_gives_vectors_like_a_model(session: Any) -> None:
+    assert np.array_equal(np.asarray(session), session.model.to_numpy())
+    assert np.asarray(session, dtype=np.float64).dtype == np.float64

@@ -101,7 +101,7 @@ def _advise(report: dict[str, Any]) -> list[str]:
     """Return what to know or to change before embedding the file."""
     dim = int(describe_parameters()["dim"].default or 0)
     start = round(START_SHARE * (report["rows"] - report["skipped"]))
-    first = format_count(start, "row")
+    first = "row" if start == 1 else format_count(start, "row")
     advice = [f"`ripplevec embed` starts with the first {first} and streams the others (--start)."]
     if report["skipped"]:
         first = ", ".join(f"{row:,}" for row in report["skipped_rows"])

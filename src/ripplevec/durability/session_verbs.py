@@ -81,6 +81,10 @@ class SessionVerbs(VectorReads):
     def __iter__(self) -> Iterator[Id]:
         return iter(self.model)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the vectors for `numpy.asarray(session)`, as for a model."""
+        return self.model.__array__(dtype, copy)
+
     @property
     def ids(self) -> list[Id]:
         """Ids of all vertices, in order of arrival."""
