@@ -1572,16 +1572,30 @@ class Embedder(VectorReads):
         engine = self._engine
         if engine.may_trigger_anchor(batch):
             return self._update_copy(lambda copy: copy.apply(batch))
-        return self._lock.run_exclusively(partial(engine.apply, batch), partial(self._disable_if_incomplete, engine))
+        outcome = self._lock.run_exclusively(partial(engine.apply, batch), partial(self._disable_if_incomplete, engine))
+        if engine.correction is not None:
+            self._continue_correction(engine)
+        return outcome
 
     def _apply_arrival(
         self, ids: IdColumn, weights: NDArray[np.float64] | None, attributes: AttributeRows | None = None
     ) -> int:
         """Apply an arrival by the fast path; return its row, or −1 if it must be applied as a batch. For the writer."""
         engine = self._engine
-        return self._lock.run_exclusively(
+        row = self._lock.run_exclusively(
             partial(engine.apply_arrival, ids, weights, attributes), partial(self._disable_if_incomplete, engine)
         )
+        if engine.correction is not None:
+            self._continue_correction(engine)
+        return row
+
+    def _continue_correction(self, engine: Engine) -> None:
+        """Compute the slices of a correction that the last update has paid for, while readers read. For the writer."""
+        try:
+            engine.continue_correction()
+        except BaseException as error:
+            self._lock.run_exclusively(partial(self._disable_if_incomplete, engine, error))
+            raise
 
     def _update_copy(self, update: Callable[[Engine], Result]) -> Result:
         """Run a long update on one copy of the state while readers see the other. For the writer."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from itertools import cycle
 from math import inf
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ripplevec import Batch, Embedder, Op, Session, SpectralView
 from ripplevec.durability.journal import Journal
 from ripplevec.engine import correction_schedule
 from ripplevec.engine.engine import Engine
+from ripplevec.errors import StateError
 from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.rules import correction_pace, gradual_correction
 from ripplevec.rules.gradual_correction import CHUNK_ROWS, STAGES, GradualCorrection
@@ -487,6 +489,75 @@ def test_model_whose_choice_of_views_changes_gets_the_others_gradually(monkeypat
     assert copied.digest() == model.digest()
     near = [(vertex, other) for vertex in range(0, 120, 5) for other, _ in model.nearest(vertex, 5)]
     assert np.mean([vertex % 4 == other % 4 for vertex, other in near]) > 0.9
+
+
+# ---------------------------------------------------------------------- readers
+
+
+@pytest.mark.parametrize("stage", ["copy", "filter", "project", "transform"])
+@pytest.mark.usefixtures("slow_corrections")
+def test_readers_do_not_wait_for_slices_that_change_no_reads(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, stream = make_stream()
+    model = make_model("plain", start)
+    advance_to(model, stream, stage)
+    answered, process = [], GradualCorrection._process_range
+
+    def read_and_process(self: GradualCorrection, *arguments: Any) -> None:
+        if self.stage_name == stage:
+            reader = Thread(target=lambda: answered.append(model.vectors([0])), daemon=True)
+            reader.start()
+            reader.join(timeout=10)
+            assert answered, "the reader waits"
+        process(self, *arguments)
+
+    monkeypatch.setattr(GradualCorrection, "_process_range", read_and_process)
+    while stage_of(model) == stage:
+        model.partial_fit(timed(stream.pop(0), model))
+    assert answered
+
+
+@pytest.mark.usefixtures("slow_corrections")
+def test_failure_of_slices_beside_readers_makes_the_model_unusable(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, stream = make_stream()
+    model = make_model("plain", start)
+    advance_to(model, stream, "filter")
+
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(GradualCorrection, "_filter_rows", fail)
+    with pytest.raises(MemoryError):
+        advance_to(model, stream, "project")
+    with pytest.raises(StateError):
+        model.vectors([0])
+
+
+@pytest.mark.usefixtures("slow_corrections")
+def test_slices_prevented_by_an_interrupt_follow_with_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, stream = make_stream()
+    model, interrupted = make_model("plain", start), make_model("plain", start)
+    seen = set()
+    for batch in stream:
+        model.partial_fit(timed(batch, model))
+        with monkeypatch.context() as prevented:
+            prevented.setattr(Embedder, "_continue_correction", lambda *_: None)
+            interrupted.partial_fit(timed(batch, model))
+        interrupted = pickle.loads(pickle.dumps(interrupted))
+        copied = copy.deepcopy(interrupted)
+        copied.engine.continue_correction()
+        assert copied.digest() == model.digest()
+        seen.add(stage_of(model))
+    assert {"copy", "filter", "transform", "catch_up", "announce"} <= seen
+
+
+@pytest.mark.usefixtures("slow_corrections")
+def test_batch_that_pays_for_a_whole_correction_contains_its_result() -> None:
+    start, _ = make_stream()
+    model = make_model("plain", start)
+    anchors = model.engine.anchors
+    model.partial_fit([(f"many {number}", number % 200) for number in range(600)])
+    assert model.engine.anchors == anchors + 1
+    assert model.engine.correction is None
 
 
 # ---------------------------------------------------------------------- guards

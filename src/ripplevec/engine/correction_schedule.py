@@ -38,6 +38,7 @@ class CorrectionSchedule(EngineReads):
 
     gradual: bool  # whether the stream pays for anchors in small slices
     scale_interval: bool  # whether large graphs are corrected after more growth than small ones
+    update_incomplete: bool  # whether an update has begun and not finished: the state must not be used
 
     @property
     def anchor_interval(self) -> float:
@@ -50,12 +51,12 @@ class CorrectionSchedule(EngineReads):
     @property
     def due_growth(self) -> float:
         """Growth of the graph since the last anchor at which the next one must begin, to be complete in time."""
-        interval = self.anchor_interval
-        return interval - self._correction_growth(interval) if self._is_gradual else interval
+        return self.anchor_interval - (self._correction_spread if self._is_gradual else 0.0)
 
-    def _correction_growth(self, interval: float) -> float:
-        """Return the growth of the graph over which the cost of a gradual correction is spread."""
-        return min(MAX_SPREAD, interval * min(0.5, max(self.vertices_at_anchor, 1) / SPREAD_VERTICES))
+    @property
+    def _correction_spread(self) -> float:
+        """Growth of the graph over which the cost of a gradual correction is spread."""
+        return min(MAX_SPREAD, self.anchor_interval * min(0.5, max(self.vertices_at_anchor, 1) / SPREAD_VERTICES))
 
     @property
     def announced_anchors(self) -> int:
@@ -69,6 +70,8 @@ class CorrectionSchedule(EngineReads):
     def _correct_if_due(self, due: bool, moved: RowArray, first_new: int, batch_growth: float) -> RowArray:
         """Correct all vectors, or continue a gradual correction; return the rows that it moved.
 
+        Slices that do not change what readers see are left to `continue_correction`, but not those of a batch that pays
+        for a whole correction: its result is a part of the batch.
         `batch_growth` is the growth of the graph by the batch, which may begin a correction and pay for a part of it.
         """
         if not (self._is_gradual and self.ready):
@@ -80,9 +83,11 @@ class CorrectionSchedule(EngineReads):
             self.correction = self._begin_correction()
             if self.correction is None:
                 return self._anchor_in_batch()
-            spread = self._correction_growth(self.anchor_interval)
-            self.correction.plan(self._row_count, spread, self.growth - overdue)
+            self.correction.plan(self._row_count, self._correction_spread, self.growth - overdue)
         if self.correction is None:
+            return _NO_ROWS
+        pays_for_all = self.growth - self.correction.paid_growth >= self._correction_spread
+        if not (self.correction.changes_reads or pays_for_all):
             return _NO_ROWS
         was_swapped = self.correction.swapped
         announced = self._advance_correction(self.correction.earn_credit(self.growth))
@@ -90,14 +95,27 @@ class CorrectionSchedule(EngineReads):
             self.correction.serve_new(moved)
         return announced
 
-    def _advance_correction(self, credit: float) -> RowArray:
-        """Compute slices of the current correction worth this credit; return rows whose served vector moved."""
+    def continue_correction(self) -> None:
+        """Compute the slices that the last batch has paid for. For the writer; readers may be active.
+
+        Does nothing if these slices are already computed, or change what readers see.
+        """
+        if self.correction is not None and not self.correction.changes_reads:
+            self.update_incomplete = True
+            self._advance_correction(self.correction.earn_credit(self.growth), hidden_only=True)
+            self.update_incomplete = False
+
+    def _advance_correction(self, credit: float, *, hidden_only: bool = False) -> RowArray:
+        """Compute slices of the current correction worth this credit; return rows whose served vector moved.
+
+        With `hidden_only`, stop before the first slice that changes what readers see.
+        """
         correction = self.correction
         if correction is None or credit <= 0:
             return _NO_ROWS
         was_swapped = correction.swapped
         try:
-            announced = self._compute_slices(correction, credit)
+            announced = self._compute_slices(correction, credit, hidden_only)
         except CorrectionError as error:
             self._abandon_correction()
             self._record_size()
@@ -152,8 +170,8 @@ class CorrectionSchedule(EngineReads):
         """Let the correction follow a batch that has moved these rows."""
         raise NotImplementedError
 
-    def _compute_slices(self, correction: Any, credit: float) -> RowArray:
-        """Compute slices of a correction worth this credit; return the rows whose served vector moved."""
+    def _compute_slices(self, correction: Any, credit: float, hidden_only: bool) -> RowArray:
+        """Compute slices for `_advance_correction`; return the rows whose served vector moved."""
         raise NotImplementedError
 
     def _adopt_correction(self, correction: Any) -> None:

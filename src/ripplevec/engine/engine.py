@@ -51,7 +51,7 @@ class Engine(CorrectionSchedule, LocalReads):
     ) -> None:
         self.graph, self.rule, self.aging = graph, rule, aging
         self.store = VectorStore(graph, dim, rule.precision, directory)
-        self.update_incomplete = False  # an update has begun and not finished: the state must not be used
+        self.update_incomplete = False
         self.anchor_growth, self.start_size, self.change_threshold = anchor_growth, start_size, change_threshold
         self.gradual = gradual  # whether the stream pays for anchors in small slices
         self.scale_interval = scale_interval  # whether large graphs are corrected after more growth than small ones
@@ -71,7 +71,9 @@ class Engine(CorrectionSchedule, LocalReads):
         self._record_size()
 
     def apply(self, batch: Batch) -> BatchOutcome:
-        """Apply a batch that `check_batch` accepts. Readers must be excluded."""
+        """Apply a batch that `check_batch` accepts. Readers must be excluded; `continue_correction` follows."""
+        if self.correction is not None:
+            self.continue_correction()  # again, in case that an interrupt prevented it
         first_new, steps, growth = self.graph.next_arrival, self._graph_steps(batch), self.growth
         self.store.reserve(2 * len(batch))
         self.update_incomplete = True
@@ -95,8 +97,11 @@ class Engine(CorrectionSchedule, LocalReads):
     ) -> int:
         """Apply the arrival of the first id with edges to the others in one kernel call; return its row.
 
-        Returns −1, with nothing changed, if the arrival has to be applied as a batch. Readers must be excluded.
+        Returns −1, with nothing changed, if the arrival has to be applied as a batch. Readers must be excluded;
+        `continue_correction` follows.
         """
+        if self.correction is not None:
+            self.continue_correction()
         if self.aging is not None or (not self._is_gradual and len(ids) >= self.growth_slack):
             return -1
         row = self._try_arrival(ids, weights, attributes)
@@ -257,8 +262,9 @@ class Engine(CorrectionSchedule, LocalReads):
         if self.correction is not None:
             self.correction.record_batch(self.store, moved, first_new)
 
-    def _compute_slices(self, correction: GradualCorrection, credit: float) -> RowArray:
-        return correction.advance(self.store, credit, self.change_threshold, cast(RippleRule, self.rule).threads)
+    def _compute_slices(self, correction: GradualCorrection, credit: float, hidden_only: bool) -> RowArray:
+        threads = cast(RippleRule, self.rule).threads
+        return correction.advance(self.store, credit, self.change_threshold, threads, hidden_only=hidden_only)
 
     def _adopt_correction(self, correction: GradualCorrection) -> None:
         cast(RippleRule, self.rule).set_coordinates(correction.after.choice, correction.new)

@@ -139,20 +139,28 @@ class GradualCorrection(CorrectionPace):
     @property
     def stage_name(self) -> str:
         """The current stage."""
-        return STAGES[self.stage]
+        return "finished" if self.finished else STAGES[self.stage]
 
     @property
     def finished(self) -> bool:
         """Whether all stages are complete."""
         return self.stage == len(STAGES)
 
-    def advance(self, store: VectorStore, credit: float, threshold: float, threads: int) -> RowArray:
+    @property
+    def changes_reads(self) -> bool:
+        """Whether the next slices may change what readers see: they replace rows, or announce them."""
+        return self.stage_name in ("catch_up", "announce")
+
+    def advance(
+        self, store: VectorStore, credit: float, threshold: float, threads: int, *, hidden_only: bool = False
+    ) -> RowArray:
         """Compute slices worth this credit; return the rows whose served vector moved.
 
+        With `hidden_only`, stop before the first slice that changes what readers see, and keep the credit.
         Raises `CorrectionError` if no usable vectors are found.
         """
         announced = [_NO_ROWS]
-        while credit > 0 and not self.finished:
+        while credit > 0 and not self.finished and not (hidden_only and self.changes_reads):
             if self.stage_name in ("solve", "align"):
                 credit = self._wait_for_solution(store, credit)
             elif self.stage_name == "catch_up":
