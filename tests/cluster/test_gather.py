@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ripplevec.cluster import gather
-from ripplevec.cluster.gather import gather_graph
+from ripplevec.cluster import driver_reads
+from ripplevec.cluster.driver_reads import gather_graph
 from ripplevec.errors import RipplevecError
 
 
@@ -41,7 +41,7 @@ def test_objective_and_gap_match_single_machine(grown_models: Any) -> None:
 
 def test_gather_with_too_many_edges_raises(grown_models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _, sharded = grown_models()
-    monkeypatch.setattr(gather, "MAX_GATHERED_EDGES", 10)
+    monkeypatch.setattr(driver_reads, "MAX_GATHERED_EDGES", 10)
     with pytest.raises(RipplevecError, match=r"expected at most 10 edges, got .*Use a model on one machine"):
         sharded.diagnostics(gap=True)
 

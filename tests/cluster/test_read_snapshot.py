@@ -10,9 +10,9 @@ import pytest
 from histories import Reference, State, make_batches, read_state
 
 from ripplevec import Embedder
+from ripplevec.cluster.driver_reads import ReadSnapshot
 from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.mesh import ShardLostError
-from ripplevec.cluster.read_snapshot import ReadSnapshot
 from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalTransport
 from ripplevec.engine.engine import Engine

@@ -24,7 +24,7 @@ def shard(new_models: Any) -> Shard:
 @pytest.mark.parametrize(("limit", "expected"), [(0, []), (2, [5, 6]), (9, [1, 2, 3, 4, 5, 6])])
 def test_latest_edges_are_the_last_ones_of_each_row(shard: Shard, limit: int, expected: list[int]) -> None:
     rows = shard.find_rows(np.array([0, 3]))
-    counts, neighbors, weights = shard.list_latest_edges(rows, limit)
+    counts, neighbors, weights = shard.list_edges(rows, ("neighbor", "weight"), limit)
     assert counts.tolist() == [len(expected), min(limit, 1)]
     assert shard.id_column_of(neighbors).tolist() == expected + [0] * min(limit, 1)
     assert weights.tolist() == expected + [3] * min(limit, 1)

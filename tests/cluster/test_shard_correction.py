@@ -18,7 +18,7 @@ from ripplevec.errors import FormatError
 from ripplevec.rules import gradual_correction
 
 GRADUAL: dict[str, Any] = {"dim": 8, "anchor_growth": 0.2, "anchor_pace": "gradual", "seed": 3}
-START, BATCH, BATCHES = 300, 10, 24
+START, BATCH, BATCHES = 300, 6, 40
 
 
 def arrivals(first: int, last: int) -> list[tuple[int, int]]:

@@ -308,35 +308,3 @@ def schedule_waves(
             if after > (wave[later], step[later]):
                 wave[later], step[later] = after
     return wave, step
-
-
-@allocation_free
-def collect_remote_codes(links: Links, rows: int, codes: NDArray[np.int64]) -> int:
-    """Collect, slot by slot, the codes of the remote neighbors of the first `rows` rows; return their number."""
-    found = 0
-    for row in range(rows):
-        for slot in range(links.begin[row], links.begin[row] + links.degree[row]):
-            if links.neighbor[slot] < 0:
-                codes[found] = -1 - np.int64(links.neighbor[slot])
-                found += 1
-    return found
-
-
-@allocation_free
-def map_to_halo(links: Links, rows: int, halo_index: NDArray[np.int64]) -> None:
-    """Point the slots of remote neighbors, in the order of `collect_remote_codes`, to halo rows."""
-    found = 0
-    for row in range(rows):
-        for slot in range(links.begin[row], links.begin[row] + links.degree[row]):
-            if links.neighbor[slot] < 0:
-                links.neighbor[slot] = rows + halo_index[found]
-                found += 1
-
-
-@allocation_free
-def restore_codes(links: Links, rows: int, codes: NDArray[np.int64]) -> None:
-    """Undo `map_to_halo`: replace halo rows in slots by −1 − code; `codes` are the codes of the halo rows."""
-    for row in range(rows):
-        for slot in range(links.begin[row], links.begin[row] + links.degree[row]):
-            if links.neighbor[slot] >= rows:
-                links.neighbor[slot] = -1 - codes[links.neighbor[slot] - rows]

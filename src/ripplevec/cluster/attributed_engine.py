@@ -17,10 +17,8 @@ from ripplevec.attributes.state_check import check_attributes
 from ripplevec.attributes.store import AttributeStore
 from ripplevec.batch import Batch, Id, Op, take_ids
 from ripplevec.changes import BatchOutcome, Changes
-from ripplevec.cluster.driver_reads import ShardReads, scatter_lists
+from ripplevec.cluster.driver_reads import GatheredState, ReadSnapshot, ShardReads, scatter_lists
 from ripplevec.cluster.engine import ClusterEngine
-from ripplevec.cluster.gather import GatheredState
-from ripplevec.cluster.read_snapshot import ReadSnapshot
 from ripplevec.cluster.remote_attributes import RemoteAttributes
 from ripplevec.cluster.state_arrays import split_state
 from ripplevec.cluster.transport import Transport

@@ -1,25 +1,38 @@
 """Reads of a model on shards, from the driver: the operations on rows that `EngineReads` needs.
 
+A `ReadSnapshot` serves reads during a long update, and a `GatheredState` is a copy of a small model on the driver.
+
 All rows are row codes (see `routing.py`). They come from `find_row`, `find_rows`, `rows_of` and `rows_by_arrival`, and
 are valid until the next batch.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, cast
+from copy import deepcopy
+from itertools import count
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, IdColumn, Op, ids_to_list, take_ids
-from ripplevec.cluster.gather import GatheredState
+from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.routing import assign_shards, scatter_id_columns, split_positions
+from ripplevec.cluster.shard import SNAPSHOT_GONE
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.digest import HashedArray
-from ripplevec.engine.reads import EngineReads, Search
+from ripplevec.engine.reads import EngineReads, LocalReads, Search
 from ripplevec.errors import RipplevecError
-from ripplevec.graph.adjacency import DECAYING_DUPLICATE_POLICIES, DUPLICATE_POLICIES, RowArray, WeightScale
+from ripplevec.graph.adjacency import (
+    DECAYING_DUPLICATE_POLICIES,
+    DUPLICATE_POLICIES,
+    MAX_ROWS,
+    Adjacency,
+    RowArray,
+    WeightScale,
+)
 from ripplevec.graph.graph import Graph
 from ripplevec.parameters import Parameters
 from ripplevec.rules.anchor import max_column_cosine
@@ -28,6 +41,20 @@ from ripplevec.rules.vector_store import VectorStore
 from ripplevec.search.searcher import Query
 from ripplevec.temporal.edge_aging import select_digest_arrays
 from ripplevec.util.parallel import block_ranges
+
+if TYPE_CHECKING:
+    from ripplevec.cluster.engine import ClusterEngine
+
+MAX_GATHERED_EDGES = 10_000_000
+"""Largest graph that is gathered together with its vectors, to bound the memory of the driver."""
+
+RECOVERING = "A shard is being recovered; retry."
+
+_snapshot_numbers = count(1)
+_COPIED_ATTRIBUTES = (
+    *("parameters", "anchor_growth", "start_size", "growth_slack"),
+    *("next_arrival", "vertices", "edges", "weight_scale"),
+)
 
 WINDOW_BLOCK = 1 << 20
 """Arrival numbers whose edges are read from the time windows at a time."""
@@ -104,13 +131,21 @@ class ShardReads(EngineReads):
 
     def query(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Call a method on every shard and wait for the results; shard i receives entry i of each column."""
-        return self.transport.get(self.transport.call(method, *columns, **constants))
+        return self._resolve(self._call(method, *columns, **constants))
 
     def submit(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Call a method on every shard and wait; the results stay in the object store until they are resolved."""
-        results = self.transport.call(method, *columns, **constants)
+        results = self._call(method, *columns, **constants)
         self.transport.wait(results)
         return results
+
+    def _call(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
+        """Call a method on every shard; return references to the results."""
+        return self.transport.call(method, *columns, **constants)
+
+    def _resolve(self, results: Sequence[Any]) -> list[Any]:
+        """Wait for results."""
+        return self.transport.get(results)
 
     def query_rows(
         self, method: str, rows: RowArray, *columns: NDArray[Any], **constants: Any
@@ -168,16 +203,18 @@ class ShardReads(EngineReads):
 
     def read_edges(self, rows: RowArray, attribute: str) -> NDArray[Any]:
         """Return one attribute of all edges of rows, row by row; see `LocalRows.read_edges`."""
-        return scatter_lists(*self.query_rows("list_edges", rows, attribute=attribute))[1]
+        return self.read_latest_edges(rows, (attribute,))[1]
 
-    def read_latest_edges(self, rows: RowArray, limit: int) -> tuple[NDArray[Any], ...]:
-        """Return the latest edges of rows, at most `limit` of each: their numbers, neighbors and stored weights."""
-        return scatter_lists(*self.query_rows("list_latest_edges", rows, limit=limit))
+    def read_latest_edges(
+        self, rows: RowArray, attributes: Sequence[str] = ("neighbor", "weight"), limit: int = MAX_ROWS
+    ) -> tuple[NDArray[Any], ...]:
+        """Return the number of edges of rows, at most `limit` of each, and some attributes of the latest ones."""
+        return scatter_lists(*self.query_rows("list_edges", rows, attributes=attributes, limit=limit))
 
     def list_neighbors(self, row: int, limit: int | None) -> tuple[RowArray, NDArray[np.float32]]:
         """Return the neighbors of a row and the stored edge weights, latest edge first: all, or `limit` of them."""
-        results = self.query("list_neighbors", self.row_on_owner(row), limit=limit)
-        return cast(tuple[RowArray, NDArray[np.float32]], results[row % self.transport.size])
+        _, neighbors, weights = self.read_latest_edges(np.array([row]), limit=MAX_ROWS if limit is None else limit)
+        return neighbors[::-1], weights[::-1]
 
     def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
         """Return, pair by pair, whether there is an edge between two rows (from src to dst, if directed)."""
@@ -218,7 +255,7 @@ class ShardReads(EngineReads):
         copies = self.submit("read_rows", *self._split_columns(positions, rows), attribute="vectors")
 
         def fetch_served(references: Any) -> NDArray[np.float32]:
-            return to_served(scatter_parts(self.transport.get(list(references)), positions))
+            return to_served(scatter_parts(self._resolve(list(references)), positions))
 
         return copies, fetch_served
 
@@ -281,6 +318,79 @@ class ShardReads(EngineReads):
             "an arrival number occurs twice": np.unique(numbers).size < numbers.size,
             "an arrival number was never assigned": bool((numbers >= self.next_arrival).any()),
         }
+
+
+class ReadSnapshot(ShardReads):
+    """The state that an engine had when this snapshot was created, for readers until a long update is complete.
+
+    Every shard keeps a copy of its state until the snapshot is garbage-collected.
+    """
+
+    def __init__(self, engine: ClusterEngine) -> None:
+        self._snapshot = next(_snapshot_numbers)
+        engine.query("create_read_snapshot", snapshot=self._snapshot)
+        self.transport, self.rule, self.aging = engine.transport, engine.rule.copy(), deepcopy(engine.aging)
+        vars(self).update(engine.counters(), **{name: getattr(engine, name) for name in _COPIED_ATTRIBUTES})
+        weakref.finalize(self, engine.transport.call, "drop_read_snapshot", snapshot=self._snapshot).atexit = False
+
+    def _call(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
+        """Call a read method on the copy of every shard."""
+        context = {"snapshot": self._snapshot, "read_method": method, "constants": constants}
+        return self.transport.call("query_read_snapshot", *columns, **context)
+
+    def _resolve(self, results: Sequence[Any]) -> list[Any]:
+        """Resolve references; raise `ShardLostError` if a shard lost its copy."""
+        try:
+            values = super()._resolve(results)
+        except ShardLostError as error:
+            raise ShardLostError(RECOVERING) from error
+        if any(isinstance(value, str) and value == SNAPSHOT_GONE for value in values):
+            raise ShardLostError(RECOVERING)
+        return values
+
+
+class GatheredState(LocalReads):
+    """Graph, vectors and coordinates of a model on shards, as one machine has them; the rule is not copied."""
+
+    def __init__(self, engine: ShardReads) -> None:
+        if engine.edges > MAX_GATHERED_EDGES:
+            raise RipplevecError(
+                f"Graph too large to gather on the driver: expected at most {MAX_GATHERED_EDGES:,} edges, "
+                f"got {engine.edges:,}. Use a model on one machine."
+            )
+        self.graph, rows = gather_graph(engine)
+        self.rule, self.sequence, self.anchors = engine.rule, engine.sequence, engine.anchors
+        self.store = VectorStore(self.graph, engine.parameters.dim, engine.rule.precision)
+        self.store.vectors[: rows.size] = engine.read_rows(rows, "vectors")
+        self.store.placed[: rows.size] = engine.read_rows(rows, "placed")
+
+
+def gather_graph(engine: ShardReads) -> tuple[Graph, RowArray]:
+    """Gather the graph with one row per vertex in order of arrival; return it and the row codes of its rows."""
+    rows, directed = engine.rows_by_arrival(), engine.parameters.directed
+    packed: dict[str, NDArray[Any]] = {
+        "degree": engine.degrees(rows),
+        "neighbor": positions_of(engine.read_edges(rows, "neighbor"), rows).astype(np.int32),
+    }
+    for name in ("weight", "outgoing", "incoming") if directed else ("weight",):
+        packed[name] = engine.read_edges(rows, name)
+    for name in ("strength", "in_strength") if directed else ("strength",):
+        packed[name] = engine.read_rows(rows, name)
+    graph = engine.parameters.create_graph()
+    ids = engine.id_column_of(rows)
+    graph.ids.intern(ids, ids)
+    graph.adjacency = Adjacency.from_packed(packed, directed=directed, duplicates=engine.parameters.duplicates)
+    graph.adjacency.ensure_rows(rows.size)
+    graph.adjacency.weight_scale, graph.adjacency.duplicate_policy = engine.weight_scale, engine.duplicate_policy
+    graph.arrival[: rows.size] = engine.arrival_numbers(rows)
+    graph.next_arrival = engine.next_arrival
+    return graph, rows
+
+
+def positions_of(codes: RowArray, rows: RowArray) -> RowArray:
+    """Return the position of each code in `rows`."""
+    order = np.argsort(rows)
+    return order[np.searchsorted(rows[order], codes)]
 
 
 def scatter_parts(parts: list[NDArray[Any]], positions: list[RowArray]) -> NDArray[Any]:

@@ -22,14 +22,11 @@ from numpy.typing import NDArray
 from ripplevec.batch import Batch, Id, IdColumn, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.cluster.arrival_steps import RemoteArrivalGraph, RemoteStore, apply_one_by_one
-from ripplevec.cluster.driver_reads import ShardReads
-from ripplevec.cluster.edge_expiry import AgingStep
-from ripplevec.cluster.gather import gather_graph
-from ripplevec.cluster.ingestion import VertexRemoval, split_batch_for_shards
+from ripplevec.cluster.driver_reads import ReadSnapshot, ShardReads, gather_graph
+from ripplevec.cluster.ingestion import AgingStep, VertexRemoval, split_batch_for_shards
 from ripplevec.cluster.mesh import ShardLostError
-from ripplevec.cluster.read_snapshot import ReadSnapshot
 from ripplevec.cluster.routing import join_id_columns
-from ripplevec.cluster.shard import AnchorSummary, CorrectionSummary, MovedRows, ShardSummary, TooSmallError
+from ripplevec.cluster.shard import AnchorSummary, MovedRows, ShardSummary, TooSmallError
 from ripplevec.cluster.shard_correction import RemoteCorrection
 from ripplevec.cluster.state_arrays import ClusterSnapshot, LazyClusterState, lazy_state, read_counters, split_state
 from ripplevec.cluster.transport import Transport
@@ -149,6 +146,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
                 self.rule.reset(cast(VectorStore, RemoteStore(self, RemoteArrivalGraph(self))))
                 self._broadcast_coordinates()
             moved = self._follow_batch(batch, moved)
+            self.continue_correction()
         return BatchOutcome(moved, first_new, removed, self.anchors > anchors_before)
 
     def _follow_batch(self, batch: Batch, moved: RowArray) -> RowArray:
@@ -358,16 +356,17 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
     def _follow_moved(self, moved: RowArray, first_new: int) -> None:
         """Do nothing: every shard has recorded its moved rows with the batch."""
 
-    def _compute_slices(self, correction: RemoteCorrection, credit: float) -> RowArray:
+    def _compute_slices(self, correction: RemoteCorrection, credit: float, hidden_only: bool) -> RowArray:
         shards, threshold = self.transport.size, self.parameters.change_threshold
-        summaries: list[CorrectionSummary] = self.transport.run(
-            "advance_correction", credit=credit / shards, threshold=threshold
+        summaries: list[AnchorSummary] = self.transport.run(
+            "advance_correction", credit=credit / shards, threshold=threshold, hidden_only=hidden_only
         )
         first = summaries[0]
         if first.error is not None:
             raise first.error
         correction.credit, correction.coordinates = first.credit * shards, first.coordinates
         correction.swapped = correction.finished = first.finished
+        correction.changes_reads = first.changes_reads
         return self.encode_rows(summary.moved for summary in summaries)
 
     def _adopt_correction(self, correction: RemoteCorrection) -> None:
@@ -399,7 +398,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         if pending := strip_prefix("pending_", state):
             self.correction = self._new_correction()
             self.correction.restore(pending)
-            self.query("restore_correction", shards)
+            self.correction.changes_reads = any(self.query("restore_correction", shards))
         self.next_arrival, self.loops = int(state["next_arrival"]), 0
         for name, value in read_counters(state).items():
             setattr(self, name, value)

@@ -15,27 +15,28 @@ from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
 from ripplevec.cluster.routing import split_positions
-from ripplevec.graph.adjacency import RowArray
+from ripplevec.graph.adjacency import Adjacency, RowArray
+from ripplevec.rules._kernels import UNLIMITED, count_neighbor_reads
 from ripplevec.rules.vector_store import VectorStore
 
 PushedRows: TypeAlias = "tuple[NDArray[np.int32], NDArray[Any]]"
 """Rows that a shard sends without a request: the row numbers on the sending shard, and the vectors."""
 
 
-class Halo:
-    """The distinct remote neighbors in some slots, grouped by shard, with room for a copy of each row.
+class RemoteNeighbors:
+    """The distinct remote neighbors in some slots, grouped by shard, and a halo row for each.
 
     Attributes
     ----------
     requested
-        For each shard, the rows that this halo needs from it.
+        For each shard, the rows that are needed from it.
     codes
         Row codes of the halo rows `first_row` to `end_row`.
     """
 
-    def __init__(self, store: VectorStore, slots: RowArray, shards: int, first_row: int) -> None:
-        self._store, self._slots, self.shards, self.first_row = store, slots, shards, first_row
-        self._original = store.graph.adjacency.links.neighbor[slots]
+    def __init__(self, adjacency: Adjacency, slots: RowArray, shards: int, first_row: int) -> None:
+        self._adjacency, self._slots, self.shards, self.first_row = adjacency, slots, shards, first_row
+        self._original = adjacency.links.neighbor[slots]
         codes = -1 - self._original.astype(np.int64)
         index, self._distinct, self._table = kernels.index_distinct(codes)
         by_shard = split_positions(self._distinct, shards)
@@ -46,14 +47,32 @@ class Halo:
         self._row_of_slot = self._row_of_index[index]
         self.requested: list[RowArray] = [self._distinct[positions] // shards for positions in by_shard]
         self.end_row = first_row + order.size
-        store.graph.adjacency.ensure_rows(self.end_row)
-        store.grow()
 
     def find_rows(self, codes: RowArray) -> RowArray:
         """Return the halo rows of codes, −1 for codes that are not in the halo."""
         rows = np.empty(codes.size, np.int64)
         kernels.lookup_values(codes, self._table, self._distinct, self._row_of_index, rows)
         return rows
+
+    @contextmanager
+    def mapped(self, part: slice = slice(None)) -> Iterator[None]:
+        """Point the slots, or a part of them, to the halo rows inside the `with` block."""
+        links, slots = self._adjacency.links, self._slots[part]
+        links.neighbor[slots] = self._row_of_slot[part]
+        try:
+            yield
+        finally:
+            links.neighbor[slots] = self._original[part]
+
+
+class Halo(RemoteNeighbors):
+    """Remote neighbors with room for their rows in the store of a shard."""
+
+    def __init__(self, store: VectorStore, slots: RowArray, shards: int, first_row: int) -> None:
+        super().__init__(store.graph.adjacency, slots, shards, first_row)
+        self._store = store
+        store.graph.adjacency.ensure_rows(self.end_row)
+        store.grow()
 
     def receive(self, parts: Sequence[NDArray[Any]], block: NDArray[Any] | None = None) -> None:
         """Store the requested rows: one part per shard, each in the requested order, as packed by `pack_rows`.
@@ -68,16 +87,6 @@ class Halo:
             if len(part) > requested.size:
                 store.placed[rows] = _trailing_bytes(part, requested.size)
             first = rows.stop
-
-    @contextmanager
-    def mapped(self, part: slice = slice(None)) -> Iterator[None]:
-        """Point the slots, or a part of them, to the halo rows inside the `with` block."""
-        links, slots = self._store.graph.adjacency.links, self._slots[part]
-        links.neighbor[slots] = self._row_of_slot[part]
-        try:
-            yield
-        finally:
-            links.neighbor[slots] = self._original[part]
 
     def clear(self) -> None:
         """Reset the metadata of the halo rows, so that new vertices can use these rows."""
@@ -102,6 +111,16 @@ class PrefetchedHalo(Halo):
             rows = self.find_rows(remote_rows * np.int64(self.shards) + shard)
             kernels.scatter_rows(vectors, rows, store.kernel_array, store.placed)
             store.seen[rows[rows >= 0]] = stamp
+
+
+def collect_slots(
+    adjacency: Adjacency, rows: RowArray, limit: int = UNLIMITED, key: int = 0, *, remote_only: bool = False
+) -> tuple[RowArray, RowArray]:
+    """Return the slots that rows read, optionally of remote neighbors only, and the row of each slot."""
+    size = int(count_neighbor_reads(adjacency.links, rows, limit))
+    slots, owners = np.empty(size, np.int64), np.empty(size, np.int64)
+    found = kernels.collect_slots(adjacency.links, adjacency.arrival, rows, limit, key, remote_only, slots, owners)
+    return slots[:found], owners[:found]
 
 
 def pack_pushed_rows(store: VectorStore, rows: RowArray) -> PushedRows:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,11 @@ from ripplevec.attributes.store import (
 )
 from ripplevec.attributes.table import NONE
 from ripplevec.batch import AttributeRows
-from ripplevec.cluster.gather import MAX_GATHERED_EDGES, positions_of
+from ripplevec.cluster.driver_reads import MAX_GATHERED_EDGES, ShardReads, positions_of
 from ripplevec.cluster.routing import split_positions
 from ripplevec.graph.adjacency import MAX_ROWS, Adjacency, RowArray
 from ripplevec.graph.graph import Graph
 from ripplevec.util.growable_array import GrowableArray
-
-if TYPE_CHECKING:
-    from ripplevec.cluster.driver_reads import ShardReads
 
 NO_ROWS = np.empty(0, np.int64)
 ALL_NEIGHBORS = MAX_ROWS
@@ -93,7 +90,7 @@ class RemoteAttributes(AttributeStore):
                 super().relearn()
 
     def _list_neighbors_without_part(self, rows: RowArray) -> RowArray:
-        neighbors = np.unique(self._reads.read_latest_edges(rows, MAX_NEIGHBORS)[1])
+        neighbors = np.unique(self._reads.read_latest_edges(rows, limit=MAX_NEIGHBORS)[1])
         return neighbors[self._reads.read_rows(neighbors, "attribute_status") == NONE]
 
     def _list_refreshed(self, entered: int) -> list[RowArray]:
@@ -125,7 +122,7 @@ class RemoteAttributes(AttributeStore):
         """
         targets = np.unique(targets)
         targets = targets[np.argsort(self._reads.arrival_numbers(targets))]
-        codes = self._load(targets, *self._reads.read_latest_edges(targets, limit))
+        codes = self._load(targets, *self._reads.read_latest_edges(targets, limit=limit))
         local = positions_of(targets, codes)
         parts, positions = self._reads.query_rows("read_kept", targets)
         for kept, part in zip(parts, positions, strict=True):

@@ -15,13 +15,20 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplevec.attributes.table import AttributeTable
 from ripplevec.batch import IdColumn
-from ripplevec.cluster.edge_expiry import AgingStep, expire_edges
-from ripplevec.cluster.ingestion import NO_ROWS, BatchSlice, EndpointBlock, GraphUpdate, VertexRemoval
-from ripplevec.cluster.shard_attributes import ShardAttributes
+from ripplevec.cluster.ingestion import (
+    NO_ROWS,
+    AgingStep,
+    BatchSlice,
+    EndpointBlock,
+    GraphUpdate,
+    VertexRemoval,
+    expire_edges,
+)
 from ripplevec.cluster.shard_correction import ShardCorrection
-from ripplevec.cluster.shard_operator import ShardedAdjacency
-from ripplevec.cluster.shard_reader import ShardReader
+from ripplevec.cluster.shard_graph import ShardGraph
+from ripplevec.cluster.shard_operator import ShardedAdjacency, ShardReader
 from ripplevec.cluster.shard_step import ShardBackend
 from ripplevec.graph.adjacency import RowArray, WeightScale
 from ripplevec.graph.graph import strip_prefix
@@ -70,28 +77,21 @@ class ShardSummary(NamedTuple):
 
 
 class AnchorSummary(NamedTuple):
-    """The outcome of an anchor or a start on one shard."""
+    """The outcome of an anchor, of a start, or of some slices of a gradual correction on one shard."""
 
-    moved: RowArray  # rows whose served vectors moved by more than the threshold
     coordinates: dict[str, NDArray[Any]]  # saved form of the new coordinates, from the first shard only
-    error: CorrectionError | None  # why no usable vectors were found; equal on all shards
-
-
-class CorrectionSummary(NamedTuple):
-    """The outcome of some slices of a gradual correction on one shard."""
-
-    moved: RowArray  # rows whose served vectors moved by more than the threshold, once it is finished
-    coordinates: dict[str, NDArray[Any]]  # saved form of the new coordinates, from the first shard only
-    error: CorrectionError | None  # why no usable vectors were found; equal on all shards
-    credit: float  # that is left; equal on all shards
-    finished: bool = False
+    moved: RowArray = NO_ROWS  # rows whose served vectors moved by more than the threshold
+    error: CorrectionError | None = None  # why no usable vectors were found; equal on all shards
+    finished: bool = True
+    credit: float = 0.0  # of a gradual correction that is left; equal on all shards
+    changes_reads: bool = False  # whether its next slices may change what readers see; equal on all shards
 
 
 class TooSmallError(CorrectionError):
     """A graph is too small to be solved from scratch on shards and must be solved on the driver."""
 
 
-class Shard(ShardAttributes):
+class Shard(ShardGraph):
     """One of the shards that together hold a model. See `ShardGraph` for the parameters."""
 
     def __init__(self, index: int, shards: int, parameters: Parameters) -> None:
@@ -204,20 +204,23 @@ class Shard(ShardAttributes):
         self.correction.first_new, self.correction.planned_rows = first_new, rows
         self.correction.plan(rows, spread, 0.0)
 
-    def advance_correction(self, *, credit: float, threshold: float) -> CorrectionSummary:
-        """Compute slices of the correction worth this credit, together with all other shards."""
+    def advance_correction(self, *, credit: float, threshold: float, hidden_only: bool) -> AnchorSummary:
+        """Compute slices of the correction worth this credit, together with all other shards.
+
+        With `hidden_only`, stop before the first slice that changes what readers see.
+        """
         correction, rule = self.correction, self.rule
         assert correction is not None
         correction.mesh = self.mesh
         try:
-            moved = correction.advance(self.store, credit, threshold, rule.threads)
+            moved = correction.advance(self.store, credit, threshold, rule.threads, hidden_only=hidden_only)
         except CorrectionError as error:  # the same on all shards: their vectors are unchanged
-            return CorrectionSummary(NO_ROWS, {}, error, 0.0)
+            return AnchorSummary({}, error=error)
         if not correction.finished:
-            return CorrectionSummary(NO_ROWS, {}, None, correction.credit)
+            reads = correction.changes_reads
+            return AnchorSummary({}, finished=False, credit=correction.credit, changes_reads=reads)
         self.correction = None
-        rule.set_coordinates(correction.after.choice, correction.new)
-        return CorrectionSummary(moved, rule.state() if self.index == 0 else {}, None, 0.0, finished=True)
+        return self._adopt_coordinates(correction.after.choice, correction.new, moved)
 
     def abandon_correction(self) -> None:
         """Stop the correction."""
@@ -239,10 +242,11 @@ class Shard(ShardAttributes):
         self.correction = self.rule.workspace = None
         super().restore(state)
 
-    def restore_correction(self, state: dict[str, NDArray[Any]]) -> None:
-        """Restore the correction of a state, after its coordinates."""
+    def restore_correction(self, state: dict[str, NDArray[Any]]) -> bool:
+        """Restore the correction of a state, after its coordinates; return whether it changes what readers see."""
         pending = strip_prefix("pending_", state)
         self.correction = cast(ShardCorrection, self.rule.restore_correction(self.store, pending, ShardCorrection))
+        return self.correction.changes_reads
 
     # ------------------------------------------------------------------ anchors and starts
 
@@ -256,15 +260,14 @@ class Shard(ShardAttributes):
                     graph, before, sequence, ShardReader(graph), graph.copy_for_solver, _solve_from_scratch
                 )
         except CorrectionError as error:  # the same on all shards: their vectors are unchanged
-            return AnchorSummary(NO_ROWS, {}, error)
+            return AnchorSummary({}, error=error)
         bases = [replace(basis, rows=basis.rows[: graph.rows]) for basis in bases]
         products = alignment_products(rule.coordinates, coordinates, bases, before, rule.threads)
         align_to_products(coordinates, bases, self.mesh.sum(products))
         after = partial(concatenate_views, bases)
         moved = find_moved_rows(rule.coordinates, before, coordinates, after, threshold, rule.threads)
         self._store_bases(coordinates, bases)
-        rule.set_coordinates(choice, coordinates)
-        return AnchorSummary(moved, rule.state() if self.index == 0 else {}, None)
+        return self._adopt_coordinates(choice, coordinates, moved)
 
     def start(self, *, weight_scale: WeightScale) -> AnchorSummary:
         """Embed the graph from scratch, together with all other shards."""
@@ -272,13 +275,16 @@ class Shard(ShardAttributes):
         with graph.mapped():
             choice, coordinates, bases = self.rule.solve_start(graph, graph.rows, ShardReader(graph))
         self._store_bases(coordinates, [replace(basis, rows=basis.rows[: graph.rows]) for basis in bases])
-        self.rule.set_coordinates(choice, coordinates)
-        return AnchorSummary(NO_ROWS, self.rule.state() if self.index == 0 else {}, None)
+        return self._adopt_coordinates(choice, coordinates)
 
     def _store_bases(self, coordinates: Coordinates, bases: list[Basis]) -> None:
         rows = len(bases[0].rows)
         fill_rows(self.store.vectors[:rows], coordinates, bases)
         self.store.placed[:rows] = self._links.degree[:rows] > 0
+
+    def _adopt_coordinates(self, choice: Any, coordinates: Coordinates, moved: RowArray = NO_ROWS) -> AnchorSummary:
+        self.rule.set_coordinates(choice, coordinates)
+        return AnchorSummary(self.rule.state() if self.index == 0 else {}, moved)
 
     # ------------------------------------------------------------------ read snapshots
 
@@ -288,7 +294,9 @@ class Shard(ShardAttributes):
         copied.graph, copied.rule, copied.snapshots = self.graph.copy(), self.rule.copy(), {}
         copied.correction = None
         copied.store, copied.aging = self.store.copy(copied.graph), deepcopy(self.aging)
-        copied.attributes = self.copy_attributes(copied.graph)
+        if self.attributes is not None:
+            copied.attributes = AttributeTable(copied.graph, self.attributes.columns)
+            copied.attributes.restore(self.attributes.state())
         self.snapshots[snapshot] = copied
 
     def query_read_snapshot(self, *columns: Any, snapshot: int, read_method: str, constants: dict[str, Any]) -> Any:

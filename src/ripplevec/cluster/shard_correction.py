@@ -22,12 +22,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.cluster import _kernels as shard_kernels
-from ripplevec.cluster.halo import Halo, gather_rows
+from ripplevec.cluster.halo import Halo, collect_slots, gather_rows
 from ripplevec.cluster.mesh import Mesh
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.rules._correction_kernels import SLICE_ROWS
-from ripplevec.rules._kernels import UNLIMITED, count_neighbor_reads
 from ripplevec.rules.correction_pace import CorrectionPace, cost_per_row
 from ripplevec.rules.correction_workspace import Workspace
 from ripplevec.rules.gradual_correction import GradualCorrection, Version, count_queued_rows, sample_slices
@@ -103,10 +101,8 @@ class ShardCorrection(GradualCorrection):
 
         Yields `left` of all shards, which needs no exchange of its own this way.
         """
-        links = store.graph.adjacency.links
-        slots, owners = np.empty((2, count_neighbor_reads(links, rows, UNLIMITED)), np.int64)
-        found = shard_kernels.collect_slots(links, store.graph.arrival, rows, UNLIMITED, 0, True, slots, owners)
-        halo = Halo(store, slots[:found], self.mesh.size, store.graph.row_count)
+        slots, _ = collect_slots(store.graph.adjacency, rows, remote_only=True)
+        halo = Halo(store, slots, self.mesh.size, store.graph.row_count)
         self.workspace.grow(store.graph.adjacency.capacity)
         requested, all_left = zip(*self.mesh.exchange([(part, left) for part in halo.requested]), strict=True)
         if self.stage_name in ("filter", "probe", "project", "catch_up"):
@@ -173,7 +169,7 @@ class RemoteCorrection(CorrectionPace):
         super().__init__(degree, engine.dim)
         self._engine = engine
         self.min_credit = float(engine.transport.size * MIN_SHARD_CREDIT)
-        self.finished = False
+        self.finished = self.changes_reads = False
         self.coordinates: dict[str, NDArray[Any]] = {}  # saved form of the new ones, once it is finished
 
     def plan(self, rows: int, spread: float, since_growth: float) -> None:

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplevec.attributes._kernels import OWN
+from ripplevec.attributes.table import AttributeTable
 from ripplevec.batch import IdColumn, take_ids
 from ripplevec.cluster import _kernels as shard_kernels
-from ripplevec.cluster.edge_expiry import AgingStep, record_endpoints
-from ripplevec.cluster.ingestion import NO_PAIRS, NO_ROWS, EndpointBlock
+from ripplevec.cluster.ingestion import NO_PAIRS, NO_ROWS, AgingStep, EndpointBlock, record_endpoints
 from ripplevec.cluster.mesh import Mesh, connect_locally
 from ripplevec.cluster.routing import split_rows
+from ripplevec.engine.attributed_reads import PREFIX, search_joined, search_own_parts
 from ripplevec.engine.local_rows import LocalRows
 from ripplevec.errors import RipplevecError
 from ripplevec.graph import _edge_kernels as edge_kernels
@@ -35,6 +37,10 @@ ENDPOINT = np.dtype([("row", np.int64), ("remote_row", np.int64), ("outgoing", n
 """One endpoint of an edge, as two shards compare it: its row, the row of the other endpoint, and both weights."""
 
 
+Found = tuple[RowArray, NDArray[np.float32], RowArray]
+"""Rows, their cosines, and their arrival numbers."""
+
+
 class GraphChanges(NamedTuple):
     """Changed endpoints on one shard."""
 
@@ -46,7 +52,9 @@ class GraphChanges(NamedTuple):
 
 
 class ShardGraph(LocalRows):
-    """The graph and the vectors of one shard.
+    """The graph, the vectors and, in a model with attributes, the attribute parts of one shard.
+
+    The driver computes all attribute parts (`remote_attributes.py`); a shard stores them with its rows.
 
     Parameters
     ----------
@@ -60,11 +68,10 @@ class ShardGraph(LocalRows):
 
     def __init__(self, index: int, shards: int, parameters: Parameters) -> None:
         self.index, self.shards = index, shards
-        self.graph, self.aging, rule = (
-            parameters.create_graph(),
-            parameters.create_edge_aging(),
-            parameters.create_rule(),
-        )
+        columns, parameters = parameters.resolved_attribute_dim, parameters.edge_parameters
+        self.graph, self.aging = parameters.create_graph(), parameters.create_edge_aging()
+        self.attributes = AttributeTable(self.graph, columns) if columns else None
+        rule = parameters.create_rule()
         self.rule = cast(RippleRule, rule)  # rule `paper` runs on the driver, and is used only for searches here
         self.store = VectorStore(self.graph, parameters.dim, rule.precision, parameters.storage_dir)
         self.mesh: Mesh = connect_locally(1)[0]  # replaced before the first update if there are more shards
@@ -77,6 +84,11 @@ class ShardGraph(LocalRows):
     def window(self) -> Window | None:
         """The times of the edges whose first endpoint is on this shard; None if edges do not expire."""
         return None if self.aging is None else self.aging.window
+
+    @property
+    def _table(self) -> AttributeTable:
+        assert self.attributes is not None
+        return self.attributes
 
     # ------------------------------------------------------------------ graph changes
 
@@ -110,6 +122,8 @@ class ShardGraph(LocalRows):
             )
         self.graph.adjacency.ensure_rows(self.graph.row_count)
         self.store.grow()
+        if self.attributes is not None:
+            self.attributes.grow()
         return np.concatenate([first, second[2 * half - len(ids) :]])
 
     def apply_slice(self, block: EndpointBlock) -> None:
@@ -172,13 +186,16 @@ class ShardGraph(LocalRows):
         """Return some attributes of one row, as numbers; none of row −1."""
         return super().read_row(row, attributes if row >= 0 else ())
 
-    def list_edges(self, rows: RowArray, attribute: str) -> tuple[RowArray, NDArray[Any]]:
-        """Return the degrees of rows, and one attribute of all their edges; see `read_edges`."""
-        return self.read_rows(rows, "degree").astype(np.int64), self.read_edges(rows, attribute)
+    def _column(self, attribute: str) -> NDArray[Any]:
+        return self._table.column(attribute) if attribute.startswith("attribute_") else super()._column(attribute)
 
-    def list_neighbors(self, row: int, limit: int | None) -> tuple[RowArray, NDArray[np.float32]]:
-        """Return the neighbors of a row and the stored edge weights, latest edge first; row −1 has none."""
-        return super().list_neighbors(row, limit) if row >= 0 else (NO_ROWS, np.empty(0, np.float32))
+    def list_edges(self, rows: RowArray, attributes: Sequence[str], limit: int) -> tuple[NDArray[Any], ...]:
+        """Return the number of edges of rows, at most `limit` of each, and some attributes of the latest ones."""
+        adjacency = self.graph.adjacency
+        slots, degree = adjacency.slots(rows), adjacency.links.degree[rows].astype(np.int64)
+        remaining = np.repeat(np.cumsum(degree), degree) - np.arange(slots.size)  # edges of the row from this one on
+        slots = slots[remaining <= limit]
+        return np.minimum(degree, limit), *(self._read_slots(slots, attribute) for attribute in attributes)
 
     def _read_slots(self, slots: RowArray, attribute: str) -> NDArray[Any]:
         """Read slots; neighbors are row codes."""
@@ -192,9 +209,7 @@ class ShardGraph(LocalRows):
         shard_kernels.has_neighbors(self._links, rows, stored, found, directed)
         return found
 
-    def search_nearest(
-        self, excluded: int, query: Query, count: int, sequence: int, anchors: int
-    ) -> tuple[RowArray, NDArray[np.float32], RowArray]:
+    def search_nearest(self, excluded: int, query: Query, count: int, sequence: int, anchors: int) -> Found:
         """Return the rows of highest cosine without `excluded` (−1: none), the cosines, and the arrival numbers.
 
         Among equal cosines the earlier arrival ranks first, but the search orders by row. Therefore one more row than
@@ -212,6 +227,42 @@ class ShardGraph(LocalRows):
         rows, cosines = rows[rows >= 0], cosines[rows >= 0]
         return rows, cosines, self.graph.arrival[rows]
 
+    # ------------------------------------------------------------------ attributes
+
+    def list_attributed_rows(self) -> RowArray:
+        """Return the rows with attributes."""
+        return np.flatnonzero(self._table.status[: self.graph.row_count] == OWN)
+
+    def list_arrivals(self, first: int, last: int) -> RowArray:
+        """Return the rows with arrival numbers from `first` to `last` − 1."""
+        arrival = self.graph.arrival[: self.graph.row_count]
+        return np.flatnonzero((arrival >= first) & (arrival < last))
+
+    def read_kept(self, rows: RowArray) -> dict[str, NDArray[Any]]:
+        """Return the attributes that are kept for rows; see `KeptAttributes.gather`."""
+        return self._table.kept.gather(rows)
+
+    def write_attributes(
+        self, rows: RowArray, parts: NDArray[np.float32], status: NDArray[np.uint8], kept: dict[str, NDArray[Any]]
+    ) -> None:
+        """Replace the attribute parts of rows, their status, and the attributes that are kept."""
+        table = self._table
+        table.parts[rows], table.status[rows] = parts, status
+        begin = kept["begin"].tolist()
+        for position, row in enumerate(rows.tolist()):
+            entries = slice(begin[position], begin[position + 1])
+            table.kept.set(row, kept["columns"][entries], kept["values"][entries])
+
+    def search_joined(self, excluded: int, query: NDArray[np.float64], count: int, weight: float) -> Found:
+        """Return the rows of highest cosine with a whole vector, without `excluded` (−1: none)."""
+        found = search_joined(self.store, self.rule.scaling, self._table, weight, query, count, excluded)
+        return *found, self.graph.arrival[found[0]]
+
+    def search_parts(self, excluded: int, part: NDArray[np.float32], count: int) -> Found:
+        """Return the rows of highest cosine with an attribute part, without `excluded` (−1: none)."""
+        found = search_own_parts(self._table, part, count, excluded)
+        return *found, self.graph.arrival[found[0]]
+
     # ------------------------------------------------------------------ reads of the whole shard
 
     def list_rows(self) -> tuple[RowArray, RowArray]:
@@ -222,8 +273,11 @@ class ShardGraph(LocalRows):
     def sizes(self) -> dict[str, int]:
         """Return counts whose sums over all shards describe the model."""
         edges, endpoints = self.graph.adjacency.edge_count, self.graph.adjacency.endpoint_count
-        sizes, window_bytes = super().sizes(), 0 if self.aging is None else self.aging.nbytes
-        sizes["bytes"] += window_bytes
+        sizes, table = super().sizes(), self.attributes
+        sizes["bytes"] += 0 if self.aging is None else self.aging.nbytes
+        if table is not None:
+            sizes["unplaced"] = table.count_unplaced(self.store.placed)
+            sizes["bytes"] += table.nbytes
         return {"vertices": len(self.graph), "edges": edges, "endpoints": endpoints, **sizes}
 
     def grams(self) -> list[NDArray[np.float64]]:
@@ -267,13 +321,14 @@ class ShardGraph(LocalRows):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state of this shard as plain arrays."""
-        rows = self.graph.row_count
+        rows, table = self.graph.row_count, self.attributes
         return {
             **{f"graph_{name}": array for name, array in self.graph.state().items()},
             "edges": np.array(self.graph.adjacency.edge_count),
             "vectors": self.store.vectors[:rows].copy(),
             "placed": self.store.placed[:rows].copy(),
             **({} if self.window is None else {f"window_{name}": array for name, array in self.window.state().items()}),
+            **({} if table is None else {f"{PREFIX}{name}": array for name, array in table.state().items()}),
         }
 
     def count_due(self, now: float) -> int:
@@ -303,6 +358,9 @@ class ShardGraph(LocalRows):
         self.store = self.store.empty_for(self.graph)
         rows = self.graph.row_count
         self.store.vectors[:rows], self.store.placed[:rows] = state["vectors"], state["placed"]
+        if self.attributes is not None:
+            self.attributes = AttributeTable(self.graph, self.attributes.columns)
+            self.attributes.restore(strip_prefix(PREFIX, state))
 
     # ------------------------------------------------------------------ row codes
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.routing import split_positions
+from ripplevec.cluster.halo import RemoteNeighbors, collect_slots
 from ripplevec.graph.adjacency import RowArray, Totals, WeightScale
 from ripplevec.util.parallel import block_ranges
 from ripplevec.views.aligned_matrix import aligned_zeros
+from ripplevec.views.graph_sample import Endpoints, LocalReader, hash_numbers
 from ripplevec.views.operators import (
     LANCZOS_STEPS,
     UNKNOWN_SPECTRUM,
@@ -49,25 +49,17 @@ class ShardedAdjacency:
     @contextmanager
     def mapped(self) -> Iterator[None]:
         """Point the slots of remote neighbors to halo rows, grouped by shard, inside the `with` block."""
-        links, shards = self.graph.adjacency.links, self.mesh.size
-        codes = np.empty(int(links.degree[: self.rows].sum()), np.int64)
-        codes = codes[: kernels.collect_remote_codes(links, self.rows, codes)]
-        index, distinct, _ = kernels.index_distinct(codes)
-        by_shard = split_positions(distinct, shards)
-        order = np.concatenate(by_shard)
-        halo_index = np.empty_like(order)
-        halo_index[order] = np.arange(order.size)
-        self._halo_size = order.size
-        self._sent_rows: list[RowArray] = self.mesh.exchange([distinct[part] // shards for part in by_shard])
-        totals = zip(*self.mesh.gather(self.graph.adjacency.totals(self.rows)), strict=True)
+        adjacency = self.graph.adjacency
+        slots, _ = collect_slots(adjacency, np.arange(self.rows), remote_only=True)
+        remote = RemoteNeighbors(adjacency, slots, self.mesh.size, self.rows)
+        self._end_row = remote.end_row
+        self._sent_rows: list[RowArray] = self.mesh.exchange(remote.requested)
+        totals = zip(*self.mesh.gather(adjacency.totals(self.rows)), strict=True)
         self.endpoints, strength, active = map(sum, totals)
         effective = int(min(self.endpoints, 2 * self.weight_scale.effective_edges))
         self._totals = Totals(effective, strength, active)
-        kernels.map_to_halo(links, self.rows, halo_index[index])
-        try:
+        with remote.mapped():
             yield
-        finally:
-            kernels.restore_codes(links, self.rows, distinct[order])
 
     def totals(self, rows: int = 0) -> Totals:
         """Return sums over the graph of all shards."""
@@ -79,7 +71,7 @@ class ShardedAdjacency:
 
     def zeros(self, columns: int, dtype: Any, directory: Any = None) -> Matrix:
         """Return a zero matrix with halo rows."""
-        return aligned_zeros(self.rows + self._halo_size, columns, dtype, directory)
+        return aligned_zeros(self._end_row, columns, dtype, directory)
 
     def copy_for_solver(self, rows: Matrix, threads: int) -> Matrix:
         """Return a copy with halo rows in at least float32, which a view may overwrite."""
@@ -188,3 +180,32 @@ class ShardOperator(Operator):
                 break
             off_diagonal.append(beta)
         return spectrum_from_lanczos(diagonal, off_diagonal, beta)
+
+
+class ShardReader:
+    """Reads neighbor lists by arrival numbers, for samples of the graph: an `EndpointReader`.
+
+    The `ShardedAdjacency` is mapped. All shards read together, and every shard gets the answers of all.
+    """
+
+    def __init__(self, graph: ShardedAdjacency) -> None:
+        numbers = graph.zeros(1, np.int64)
+        numbers[: graph.rows, 0] = graph.graph.arrival[: graph.rows]
+        graph.fill_halo(numbers, np.zeros(1))
+        arrival, copies = numbers[: graph.rows, 0], numbers[graph.rows :, 0]
+        self._mesh, self._local = graph.mesh, LocalReader(graph.graph.adjacency, arrival, copies)
+
+    def count(self) -> tuple[int, int]:
+        """Return the number of vertices with edges, and of edges."""
+        vertices, endpoints = self._mesh.sum(np.array(self._local.count_endpoints())).tolist()
+        return int(vertices), int(endpoints) // 2
+
+    def lowest(self, key: int, count: int) -> NDArray[np.int64]:
+        """Return the vertices with edges whose hashes are the lowest."""
+        numbers = np.sort(np.concatenate(self._mesh.gather(self._local.lowest(key, count))))
+        return numbers[np.argsort(hash_numbers(key, numbers), kind="stable")[:count]]
+
+    def read(self, vertices: NDArray[np.int64] | None) -> Endpoints:
+        """Return up to `MAX_LIST` endpoints of each of these vertices, or all endpoints of the graph."""
+        parts = self._mesh.gather(tuple(self._local.read(vertices)))
+        return Endpoints(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

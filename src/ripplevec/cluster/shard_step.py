@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as shard_kernels
-from ripplevec.cluster.halo import Halo, PrefetchedHalo, pack_pushed_rows, pack_rows
+from ripplevec.cluster.halo import Halo, PrefetchedHalo, collect_slots, pack_pushed_rows, pack_rows
 from ripplevec.cluster.ingestion import NO_ROWS, GraphUpdate
 from ripplevec.cluster.routing import split_at, split_positions, split_rows
 from ripplevec.graph.adjacency import RowArray
@@ -366,12 +366,7 @@ class ShardBackend:
         self, rows: RowArray, limit: int, depth: int, *, remote_only: bool = False
     ) -> tuple[RowArray, RowArray]:
         """Return the slots that rows read in a round, optionally of remote neighbors only, and the row of each slot."""
-        slots, owners = np.empty((2, kernels.count_neighbor_reads(self._links, rows, limit)), np.int64)
-        key = self._draw_key(depth)
-        found = shard_kernels.collect_slots(
-            self._links, self.graph.arrival, rows, limit, key, remote_only, slots, owners
-        )
-        return slots[:found], owners[:found]
+        return collect_slots(self.graph.adjacency, rows, limit, self._draw_key(depth), remote_only=remote_only)
 
     def _fetch_halo(
         self, rows: RowArray, limit: int, depth: int, *, with_placed: bool = False, summand: int = 0
