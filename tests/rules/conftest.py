@@ -10,10 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 from ripplevec.embedder import Embedder
+from ripplevec.engine import correction_schedule
 from ripplevec.engine.engine import Engine
 from ripplevec.influence._kernels import derive_key, draw_uniform, sample_slot
+from ripplevec.rules import correction_pace, gradual_correction
 from ripplevec.rules._gather_kernels import KernelState
 from ripplevec.rules._kernels import RESAMPLE, BatchContext
+from ripplevec.rules.gradual_correction import GradualCorrection
 
 UNLIMITED = 1 << 60
 
@@ -176,3 +179,17 @@ def random_edges(seed: int, vertices: int = 40, edges: int = 90, weighted: bool 
 @pytest.fixture(scope="session")
 def edges_of() -> Any:
     return random_edges
+
+
+@pytest.fixture
+def slow_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let corrections take many batches, as on a large graph, and visit every stage."""
+    monkeypatch.setattr(correction_schedule, "SPREAD_VERTICES", 1)
+    monkeypatch.setattr(correction_schedule, "MAX_SPREAD", 0.5)
+    monkeypatch.setattr(gradual_correction, "SLICE_ROWS", 8)
+    monkeypatch.setattr(correction_pace, "SLICE_ROWS", 8)
+    monkeypatch.setattr(GradualCorrection, "min_credit", 0.0)
+    monkeypatch.setitem(correction_pace.COST, "probe", 1.0)
+    monkeypatch.setattr(gradual_correction, "REPEAT_RATIO", 2.0)  # every filter counts as too weak
+    catch_up = GradualCorrection._catch_up
+    monkeypatch.setattr(GradualCorrection, "_catch_up", lambda self, store, _: 30 * catch_up(self, store, 1.0))

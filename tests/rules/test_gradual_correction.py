@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import logging
 import pickle
-from collections.abc import Callable
 from itertools import cycle
 from math import inf
 from pathlib import Path
@@ -14,6 +13,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from correction_streams import (
+    COPIES,
+    DATA,
+    KINDS,
+    TWO_VIEWS,
+    apply_all,
+    make_model,
+    make_stream,
+    stage_of,
+    timed,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -31,33 +41,8 @@ from ripplevec.views import background_choice
 from ripplevec.views.recipes import RECIPES
 from ripplevec.views.view_choice import ViewChoice
 
-DATA = planted_partition(communities=4, size=50, inside=8, elsewhere=2, seed=3)
-TWO_VIEWS = [SpectralView(tau=0.5, share=2), SpectralView(tau_per_degree=4.0, weight=1.4)]
 ONE_VIEW: dict[str, Any] = {"views": [SpectralView(tau=1.0)], "dim": 3}  # three columns separate four communities
 EQUAL_VIEWS: dict[str, Any] = {"views": [SpectralView(tau=0.5), SpectralView(tau_per_degree=4.0)], "dim": 6}
-KINDS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "float16": {"storage": "float16"},
-    "directed": {"directed": True},
-    "two views": {"views": TWO_VIEWS, "dim": 7},
-    "decay": {"half_life": 40.0},
-    "expiry": {"expire_after": 120.0},
-    "not normalized": {"normalize": False, "depth": 2},
-}
-
-
-@pytest.fixture
-def slow_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let corrections take many batches, as on a large graph, and visit every stage."""
-    monkeypatch.setattr(correction_schedule, "SPREAD_VERTICES", 1)
-    monkeypatch.setattr(correction_schedule, "MAX_SPREAD", 0.5)
-    monkeypatch.setattr(gradual_correction, "SLICE_ROWS", 8)
-    monkeypatch.setattr(correction_pace, "SLICE_ROWS", 8)
-    monkeypatch.setattr(GradualCorrection, "min_credit", 0.0)
-    monkeypatch.setitem(correction_pace.COST, "probe", 1.0)
-    monkeypatch.setattr(gradual_correction, "REPEAT_RATIO", 2.0)  # every filter counts as too weak
-    catch_up = GradualCorrection._catch_up
-    monkeypatch.setattr(GradualCorrection, "_catch_up", lambda self, store, _: 30 * catch_up(self, store, 1.0))
 
 
 # ---------------------------------------------------------------------- unchanged graphs
@@ -177,76 +162,6 @@ def test_gradual_correction_has_the_same_bits_however_it_is_sliced(
 
 
 # ---------------------------------------------------------------------- streams
-
-
-def make_stream(seed: int = 0, batches: int = 420) -> tuple[Batch, list[Batch]]:
-    """Return a start, and small batches: edges, arrivals, removals of edges and vertices, rows that are used again."""
-    rng = np.random.default_rng(seed)
-    ends = DATA.edges[rng.permutation(len(DATA.edges))]
-    start, rest, stream = ends[:600], cycle(ends[600:].tolist()), []
-    for number in range(batches):
-        u, v = next(rest)
-        rows: list[tuple[Any, Any, Op]] = [(u, v, Op.ADD)]
-        if number % 8 == 1:
-            rows += [(f"new {number}", int(rng.integers(200)), Op.ADD), (f"new {number}", u, Op.ADD)]
-        if number % 8 == 6:
-            rows.append((f"new {number - 5}", f"new {number - 5}", Op.REMOVE_VERTEX))
-        if number % 40 == 20:
-            rows += [(f"far {number}", f"away {number}", Op.ADD), (f"alone {number}", f"alone {number}", Op.VERTEX)]
-        if number % 40 == 35:
-            rows += [(f"alone {number - 15}", v, Op.ADD)]
-        if number % 30 == 25:
-            rows += [("a", "b", Op.ADD), ("b", u, Op.ADD)]
-        if number % 30 == 29:
-            rows += [("a", "b", Op.REMOVE), ("a", u, Op.ADD)]
-        src, dst, op = (list(column) for column in zip(*rows, strict=True))
-        stream.append(Batch.of(src, dst, op=op, time=np.full(len(rows), float(number))))
-    return Batch.of(*start.T, time=np.zeros(len(start))), stream
-
-
-def make_model(kind: str, start: Batch, **parameters: Any) -> Embedder:
-    options = {"dim": 6, "anchor_growth": 0.06, "seed": 2, "threads": 1, "start_size": 20, **KINDS[kind], **parameters}
-    model = Embedder(**options)
-    model.partial_fit(timed(start, model))
-    assert model.engine.ready
-    return model
-
-
-def timed(batch: Batch, model: Embedder) -> Batch:
-    """Return the batch without times for a model that uses none."""
-    if model.half_life is not None or model.expire_after is not None:
-        return batch
-    return Batch.of(batch.src, batch.dst, batch.weight, batch.op)
-
-
-def stage_of(model: Embedder) -> str | None:
-    return None if model.engine.correction is None else model.engine.correction.stage_name
-
-
-def apply_all(model: Embedder, stream: list[Batch]) -> str:
-    for batch in stream:
-        model.partial_fit(timed(batch, model))
-    model.check()
-    return model.digest()
-
-
-def save_and_load(model: Embedder, path: Path) -> Embedder:
-    model.save(path)
-    return Embedder.load(path)
-
-
-def with_cloned_engine(model: Embedder, path: Path) -> Embedder:
-    other = Embedder(**model.get_params())
-    other._engine = model.engine.clone()
-    return other
-
-
-COPIES: dict[str, Callable[[Embedder, Path], Embedder]] = {
-    "save": save_and_load,
-    "pickle": lambda model, _: pickle.loads(pickle.dumps(model)),
-    "deepcopy": lambda model, _: copy.deepcopy(model),
-    "clone": with_cloned_engine,
-}
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from ripplevec.graph.adjacency import SUM_TOLERANCE
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.influence.cascade import CachedCascade
 from ripplevec.rules.base import Rule
+from ripplevec.rules.device_correction import SNAPSHOT_PREFIX, kind_of_correction
 from ripplevec.rules.gradual_correction import MAX_FRESH_PASSES, STAGES, describe_saved_arrays, is_correction
 from ripplevec.rules.paper import PaperRule
 from ripplevec.rules.ripple import RippleRule
@@ -372,12 +373,35 @@ def _check_correction(saved: Arrays, rule: Rule, rows: int, next_arrival: int, s
     views = rule.coordinates_from_state(versions[1]).views
     _reject_if(step >= max(view.degree for view in views), "correction: its filter has too many steps")
     numbers = ("waited", "sampled_active", "pace", "credit", "paid_growth", "solve_cost")
-    arrays = dict.fromkeys(numbers, (np.float64, ())) | describe_saved_arrays(stage, rows, rule.dim, len(views))
+    blocks = kind_of_correction(saved).saved_blocks[stage]
+    described = describe_saved_arrays(stage, blocks, rows, rule.dim, len(views))
+    arrays = dict.fromkeys(numbers, (np.float64, ())) | described
     if stage in ("transform", "align", "catch_up", "announce"):
         arrays["block_rows"] = rule.precision, (rows, rule.dim)
     for name, (dtype, shape) in arrays.items():
         _check_finite(_get_matrix(saved, name, dtype, shape), f"correction: {name}")
     _check_correction_rows(saved, rule.dim, rows, next_arrival)
+    if snapshot := strip_prefix(SNAPSHOT_PREFIX, dict(saved)):
+        copied = cursor if stage == "copy" else None
+        _check_snapshot(snapshot, rule.dim, rows, next_arrival, copied)
+
+
+def _check_snapshot(snapshot: Arrays, dim: int, rows: int, next_arrival: int, copied: int | None) -> None:
+    """Check the copy of the graph that a correction on a GPU reads; its edges may differ from those of the graph."""
+    arrival = _get_column(snapshot, "arrival", np.int64, copied)
+    _reject_if(arrival.size > rows, "correction: its snapshot has more rows than the graph")
+    _reject_if((arrival < -1).any() or (arrival >= next_arrival).any(), "correction: an arrival number is out of range")
+    _check_finite(_get_matrix(snapshot, "vectors", np.float32, (arrival.size, dim)), "correction: vectors")
+    _check_finite(_get_column(snapshot, "strength", np.float64, arrival.size), "correction: strength")
+    degree = _get_column(snapshot, "degree", np.int32, arrival.size)
+    _reject_if((degree < 0).any(), "correction: a degree is negative")
+    size = int(degree.sum(dtype=np.int64))
+    neighbor = _get_column(snapshot, "neighbor", np.int32, size)
+    limit = rows if copied is not None else arrival.size
+    _reject_if((neighbor < 0).any() or (neighbor >= limit).any(), "correction: a neighbor is not in its snapshot")
+    weight = _check_finite(_get_column(snapshot, "weight", np.float32, size), "correction: weight")
+    _reject_if((weight <= 0).any(), "correction: a weight is not positive")
+    _reject_if(not _get_scalar(snapshot, "effective_edges", np.float64) >= 0, "correction: its edges are out of range")
 
 
 def _check_correction_on_shards(

@@ -245,6 +245,26 @@ class Adjacency:
         other.weight_scale = self.weight_scale
         return other
 
+    def append_rows(self, source: Adjacency, first: int, last: int) -> None:
+        """Copy the edges of rows first … last−1 of another graph, with weights in the unit of its new edges.
+
+        Rows are copied in order, from 0 on. The copy can be read, but not changed.
+        """
+        unit, slots, rows = source.weight_scale.unit, source.slots(slice(first, last)), slice(first, last)
+        degree, top = source.links.degree[rows], int(self._allocator[blocks.ARENA_TOP])
+        self.ensure_rows(last)
+        self._grow_arena(min_slots=top + slots.size)
+        self.links.begin[rows] = top + np.cumsum(degree, dtype=np.int64) - degree
+        self.links.degree[rows], self.links.strength[rows] = degree, source.links.strength[rows] / unit
+        target = slice(top, top + slots.size)
+        self.links.neighbor[target], self.links.weight[target] = (
+            source.links.neighbor[slots],
+            source.links.weight[slots] / unit,
+        )
+        self._allocator[blocks.ARENA_TOP] = target.stop
+        self._allocator[blocks.EDGE_COUNT] = target.stop // 2
+        self.weight_scale = WeightScale(effective_edges=source.weight_scale.effective_edges)
+
     def to_packed(self, rows: NDArray[np.int64] | slice = slice(None)) -> dict[str, NDArray[Any]]:
         """Return the edges without gaps, row after row, each list in its own order: the saved layout."""
         links, slots = self.links, self.slots(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -32,8 +33,45 @@ BasisSolver = Callable[[Coordinates, AdjacencyLike, int, int], list[Basis]]
 """Embeds the first rows of a graph with every view from scratch, on a number of threads: `bases_from_scratch`."""
 
 
+_log = logging.getLogger("ripplevec.rules")
+
+
 class CorrectionError(RipplevecError):
     """An anchor found no usable vectors; the current ones are unchanged."""
+
+
+def solve_bases(
+    old: Coordinates,
+    new: Coordinates,
+    adjacency: AdjacencyLike,
+    vectors: NDArray[Any],
+    *,
+    seed: int,
+    sequence: int,
+    threads: int,
+    copy: BlockCopier = copy_aligned,
+    solve: BasisSolver | None = None,
+) -> list[Basis]:
+    """Return a basis for every view of the new coordinates, starting from current rows in the old coordinates.
+
+    A result that is not finite, or that has lost much of the spectrum, is replaced by a solution from scratch. If that
+    is not usable either, raises `CorrectionError`.
+    """
+    if new.views != old.views:
+        bases = bases_from_other_views(new, adjacency, vectors, seed, threads, copy)
+        usable = all(map(basis_is_finite, bases))
+    else:
+        bases = correct_bases(old, adjacency, vectors, seed, threads, copy)
+        usable = preserves_spectrum(old, bases)
+    if not usable:
+        _log.info("anchor result unusable, solving from scratch: sequence=%d", sequence)
+        del bases  # frees memory for the next ones
+        bases = (solve or bases_from_scratch)(new, adjacency, len(vectors), threads)
+    if not all(map(basis_is_finite, bases)) or (
+        sum_eigenvalues(old.mu) > 0 and not any(sum_eigenvalues(basis.mu) > 0 for basis in bases)
+    ):
+        raise CorrectionError(f"anchor after batch {sequence}: no usable vectors found; the current vectors are kept")
+    return bases
 
 
 def correct_bases(

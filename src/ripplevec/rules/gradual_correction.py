@@ -21,14 +21,14 @@ speed: the same batches give the same bits on any number of threads, also if the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import cache, partial
 from itertools import pairwise
 from math import ceil
 from os import getpid
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,13 +58,13 @@ FRESH_TOLERANCE = 1e-3  # relative change of each view's eigenvalue sum at which
 
 STAGES = ("copy", "probe", "filter", "project", "solve", "rotate", "transform", "align", "catch_up", "announce")
 _FILTER = STAGES.index("filter")
-_BLOCKS = {
+SAVED_BLOCKS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("copy", "probe", "project", "solve", "rotate"), ("current",)),
     "filter": ("current", "previous"),
     "transform": ("current", "rows"),
     **dict.fromkeys(("align", "catch_up", "announce"), ("rows",)),
 }
-"""Blocks of the workspace that each stage reads."""
+"""Blocks of the workspace that each stage reads, and that are saved with it."""
 
 _NUMBERS = {
     "seed": int, "since": int, "fresh": bool, "swapped": bool, "stage": int, "cursor": int, "passes": int,
@@ -94,6 +94,8 @@ class Version(NamedTuple):
 
 class GradualCorrection(CorrectionPace):
     """One correction in progress: its stage, its blocks, and the sums over rows that it has read so far."""
+
+    saved_blocks: ClassVar[dict[str, tuple[str, ...]]] = SAVED_BLOCKS
 
     def __init__(self, before: Version, after: Version, workspace: Workspace, seed: int, since: int) -> None:
         self.before, self.after, self.workspace = before, after, workspace
@@ -379,24 +381,28 @@ class GradualCorrection(CorrectionPace):
         mean_degree = self.block_totals[1] / max(self.block_totals[2], 1.0)
         return _solver().submit(partial(_solve_views, self.new, self.grams, mean_degree, self.sampled_active))
 
+    @property
+    def wait_cost(self) -> float:
+        """Credit that pays for the current solve."""
+        return self.solve_cost
+
     def _wait_for_solution(self, store: VectorStore, credit: float) -> float:
         """Pay for a solve on another thread; take its result over once it is paid. Return the credit that is left."""
         self.waited += credit
-        if self.waited < self.solve_cost:
+        if self.waited < self.wait_cost:
             return 0.0
         submit = self._submit_solve if self.stage_name == "solve" else self._submit_alignment
         solution = (self._solution or submit()).result()  # not submitted yet if the model was just loaded
-        credit, self.waited, self._solution = self.waited - self.solve_cost, 0.0, None
+        credit, self.waited, self._solution = self.waited - self.wait_cost, 0.0, None
         if self.stage_name == "solve":
-            self._finish_solve(*solution)
+            self._finish_solve(solution)
         else:
             self._finish_align(solution)
         return credit
 
-    def _finish_solve(
-        self, ritz: NDArray[np.float64], transform: NDArray[np.float64], lengths: NDArray[np.float64]
-    ) -> None:
+    def _finish_solve(self, solution: Any) -> None:
         """Accept the Ritz vectors, filter once more, or start again from noise if they lost much of the spectrum."""
+        ritz, transform, lengths = solution
         usable = np.isfinite(ritz).all() and np.isfinite(transform).all() and self._preserves_spectrum(ritz)
         if not usable:
             self._start_from_noise()
@@ -617,13 +623,13 @@ class GradualCorrection(CorrectionPace):
 
     def state(self, store: VectorStore) -> dict[str, NDArray[Any]]:
         """Return a copy of the correction as arrays, for saving."""
-        rows, workspace = store.graph.row_count, self.workspace
+        rows, workspace, blocks = store.graph.row_count, self.workspace, self.saved_blocks[self.stage_name]
         workspace.grow(rows)
         return {
             **{name: np.array(getattr(self, name)) for name in (*_NUMBERS, *_ARRAYS)},
             **{f"sums{index}": array.copy() for index, array in enumerate((*self.sums, *self.chunk_sums))},
             **{f"filter_{name}": array for name, array in self.filter.state().items()},
-            **{f"block_{name}": getattr(workspace, name).array[:rows].copy() for name in _BLOCKS[self.stage_name]},
+            **{f"block_{name}": getattr(workspace, name).array[:rows].copy() for name in blocks},
             **self.before.state("old_"),
             **self.after.state("new_"),
             "marked": workspace.marked.array[:rows].copy(),
@@ -649,7 +655,7 @@ class GradualCorrection(CorrectionPace):
         correction.chunk_sums = [state[f"sums{index}"] for index in range(count, 2 * count)]
         workspace.grow(store.graph.adjacency.capacity)
         rows = store.graph.row_count
-        for name in _BLOCKS[correction.stage_name]:
+        for name in cls.saved_blocks[correction.stage_name]:
             getattr(workspace, name).array[:rows] = state[f"block_{name}"]
         workspace.restore_queue(state["queue"], state["marked"])
         correction.unplaced = [state["unplaced"]]
@@ -661,8 +667,10 @@ def is_correction(saved: Mapping[str, NDArray[Any]]) -> bool:
     return "column_lengths" in saved
 
 
-def describe_saved_arrays(stage: str, rows: int, dim: int, views: int) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    """Return type and shape of the arrays of finite numbers in a saved correction, by name."""
+def describe_saved_arrays(
+    stage: str, blocks: Iterable[str], rows: int, dim: int, views: int
+) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    """Return type and shape of the arrays of finite numbers in a saved correction with these blocks, by name."""
     shapes: dict[str, tuple[int, ...]] = {
         **dict.fromkeys(("ritz", "column_mu", "center", "column_lengths", "unfiltered_lengths"), (dim,)),
         **dict.fromkeys(("lowest", "tau", "previous_sums", "filter_cutoff", "filter_half", "filter_middle"), (views,)),
@@ -676,7 +684,7 @@ def describe_saved_arrays(stage: str, rows: int, dim: int, views: int) -> dict[s
     sums = _sum_shapes(stage, dim, views)
     shapes |= {f"sums{index}": shape for index, shape in enumerate((*sums, *sums))}
     floats: dict[str, tuple[Any, tuple[int, ...]]] = {name: (np.float64, shape) for name, shape in shapes.items()}
-    return floats | {f"block_{name}": (np.float32, (rows, dim)) for name in _BLOCKS[stage] if name != "rows"}
+    return floats | {f"block_{name}": (np.float32, (rows, dim)) for name in blocks if name != "rows"}
 
 
 def _sum_shapes(stage: str, dim: int, views: int) -> list[tuple[int, ...]]:

@@ -24,23 +24,19 @@ from ripplevec.rules._kernels import BatchContext
 from ripplevec.rules.anchor import (
     BasisSolver,
     BlockCopier,
-    CorrectionError,
     align_coordinates,
-    bases_from_other_views,
     bases_from_scratch,
-    basis_is_finite,
     concatenate_views,
-    correct_bases,
     find_moved_rows,
     orthogonality_error,
-    preserves_spectrum,
-    sum_eigenvalues,
+    solve_bases,
     to_weight_unit,
     write_bases,
 )
 from ripplevec.rules.base import PreviewReads
 from ripplevec.rules.batch_step import RowWorker, ThreadBackend, run_batch_step
 from ripplevec.rules.correction_workspace import Workspace
+from ripplevec.rules.device_correction import DeviceCorrection, kind_of_correction, uses_gpu
 from ripplevec.rules.gradual_correction import GradualCorrection, Version
 from ripplevec.rules.vector_store import KernelStateCache, VectorStore
 from ripplevec.util.compilation import wait_for_kernels
@@ -182,7 +178,8 @@ class RippleRule:
         """Begin a correction of all vectors that the stream pays for; see `gradual_correction.py`."""
         choice = self._continue_choice(store)
         before, after = Version(self.coordinates, self.choice), Version(self._new_coordinates(choice), choice)
-        return GradualCorrection(before, after, self.prepare_workspace(store), self.seed, sequence)
+        kind = DeviceCorrection if uses_gpu(after.coordinates) else GradualCorrection
+        return kind(before, after, self.prepare_workspace(store), self.seed, sequence)
 
     def prepare_workspace(self, store: VectorStore) -> Workspace:
         """Return the memory of gradual corrections, with room for all rows."""
@@ -209,9 +206,10 @@ class RippleRule:
         return changed and vertices <= MAX_VERTICES and edges <= MAX_EDGES
 
     def restore_correction(
-        self, store: VectorStore, state: dict[str, NDArray[Any]], kind: type[GradualCorrection] = GradualCorrection
+        self, store: VectorStore, state: dict[str, NDArray[Any]], kind: type[GradualCorrection] | None = None
     ) -> GradualCorrection:
         """Return a correction from the arrays of `GradualCorrection.state`."""
+        kind = kind or kind_of_correction(state)
         before, after = (
             Version(self.coordinates_from_state(arrays), ViewChoice.from_state(arrays, self.recipes))
             for arrays in (strip_prefix(prefix, state) for prefix in ("old_", "new_"))
@@ -331,29 +329,23 @@ class RippleRule:
     ) -> tuple[ViewChoice, Coordinates, list[Basis]]:
         """Compute an anchor; return the choice of views, new coordinates without the bases, and the bases.
 
-        The views change only if others are clearly better; see `view_choice.py`. A result that is not finite, or that
-        has lost much of the spectrum, is replaced by a solution from scratch. If that is not usable either, raises
-        `CorrectionError`; the caller keeps the current vectors.
+        The views change only if others are clearly better; see `view_choice.py`. Raises `CorrectionError` if there are
+        no usable bases; the caller keeps the current vectors.
         """
-        old, seed, choice = self.coordinates, self.seed + sequence, self._reconsider_now(reader)
+        choice = self._reconsider_now(reader)
         copy = copy or partial(copy_aligned, directory=self.directory)
         coordinates = self._new_coordinates(choice)
-        if coordinates.views != old.views:
-            bases = bases_from_other_views(coordinates, adjacency, vectors, seed, self.threads, copy)
-            usable = all(map(basis_is_finite, bases))
-        else:
-            bases = correct_bases(old, adjacency, vectors, seed, self.threads, copy)
-            usable = preserves_spectrum(old, bases)
-        if not usable:
-            _log.info("anchor result unusable, solving from scratch: sequence=%d", sequence)
-            del bases  # frees memory for the next ones
-            bases = solve(coordinates, adjacency, len(vectors), self.threads)
-        if not all(map(basis_is_finite, bases)) or (
-            sum_eigenvalues(old.mu) > 0 and not any(sum_eigenvalues(basis.mu) > 0 for basis in bases)
-        ):
-            raise CorrectionError(
-                f"anchor after batch {sequence}: no usable vectors found; the current vectors are kept"
-            )
+        bases = solve_bases(
+            self.coordinates,
+            coordinates,
+            adjacency,
+            vectors,
+            seed=self.seed + sequence,
+            sequence=sequence,
+            threads=self.threads,
+            copy=copy,
+            solve=solve,
+        )
         return choice, coordinates, to_weight_unit(adjacency, bases)
 
     def _reconsider_now(self, reader: EndpointReader) -> ViewChoice:

@@ -276,13 +276,18 @@ def make_operator(device: str, adjacency: AdjacencyLike, rows: int, tau: float, 
     """Create the operator of a view. A GPU is used only on request, because its results differ in the last bits."""
     if not isinstance(adjacency, Adjacency):
         return adjacency.operator(tau)
-    chosen = os.environ.get(DEVICE_VARIABLE, "cpu") if device == "auto" else device
-    check_choice(DEVICE_VARIABLE, chosen, ("cpu", "cuda"))
-    if chosen == "cpu":
+    if resolve_device(device) == "cpu":
         return Operator(adjacency, rows, tau, threads)
     from ripplevec.views.gpu import GpuOperator
 
     return GpuOperator(adjacency, rows, tau, threads)
+
+
+def resolve_device(device: str) -> str:
+    """Return the device that a view computes on, "cpu" or "cuda"."""
+    chosen = os.environ.get(DEVICE_VARIABLE, "cpu") if device == "auto" else device
+    check_choice(DEVICE_VARIABLE, chosen, ("cpu", "cuda"))
+    return chosen
 
 
 def spectrum_from_lanczos(diagonal: list[float], off_diagonal: list[float], beta: float) -> SpectrumEstimate:
