@@ -13,6 +13,7 @@ import pytest
 from ripplevec.batch import Batch, Op
 from ripplevec.durability.journal_schema import encode_batch
 from ripplevec.service import change_feed
+from ripplevec.service.map import stream_stats
 from ripplevec.service.settings import Limits
 
 VERTICES, PER_BATCH = 120, 4
@@ -61,6 +62,7 @@ def count_objects() -> Counter[str]:
 
 
 def test_service_memory_does_not_grow_with_batches(start: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_stats, "SECONDS", 2)  # statistics of seconds, not of batches
     service = start(
         limits=Limits(retained_batches=RETAINED),
         parameters={"dim": 8, "threads": 1, "start_size": 40, "anchor_growth": 0.1},

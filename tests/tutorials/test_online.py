@@ -10,8 +10,8 @@ import pytest
 
 def test_online_results_match_the_page(run_tutorial: Callable[[str], dict[str, Any]]) -> None:
     results = run_tutorial("online")
-    assert results["accuracy"]["vectors"] == pytest.approx(0.91, abs=0.02)
-    assert results["late"]["vectors"] == pytest.approx(0.96, abs=0.02)
+    assert results["accuracy"]["vectors"] == pytest.approx(0.90, abs=0.02)
+    assert results["late"]["vectors"] == pytest.approx(0.92, abs=0.02)
     assert results["accuracy"]["vote"] == pytest.approx(0.33, abs=0.02)
     assert results["accuracy"]["degrees"] == pytest.approx(1 / results["GROUPS"], abs=0.03)
     gained = {share: right["vectors"].mean() - right["vote"].mean() for share, right in results["by_share"].items()}
