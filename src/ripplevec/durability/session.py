@@ -111,8 +111,8 @@ class Session(SessionVerbs):
     StateError
         If the directory is in use, cannot be written to, or the disk is full.
     FormatError
-        If the directory is damaged in a way that would lose acknowledged batches, or contains a saved model. The message
-        says what to do.
+        If the directory contains a saved model, or is damaged in a way that would lose acknowledged batches. The
+        message says what to do.
 
     Examples
     --------
