@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 
 RIPPLEVEC = [sys.executable, "-m", "ripplevec.cli"]
-STARTUP_SECONDS = 120  # includes the time to compile kernels on the first start
+STARTUP_SECONDS = 600  # includes the time to compile kernels on the first start
 
 
 def main() -> None:
@@ -29,6 +29,7 @@ def main() -> None:
         serve_options = ["--state", state, "--port", str(options.port), "--dim", "64", "--no-access-log"]
         service = subprocess.Popen([*RIPPLEVEC, "serve", *serve_options], stderr=subprocess.DEVNULL)
         try:
+            print("Starting the service. The first start on a machine compiles kernels: a minute or more.", flush=True)
             wait_until_ready(service, url)
             print(f"\n  Ripplevec is live at {url}/   (stop with Ctrl-C)\n", flush=True)
             if subprocess.call([*RIPPLEVEC, "replay", *graph, "--to", url]) == 0:

@@ -47,3 +47,7 @@ def test_check_prints_times_with_all_digits(tmp_path):
 def test_check_start_of_one_row_is_singular(tmp_path):
     shown = check(tmp_path / "e.csv", "user,item\nann,bread\nbob,bread\nbob,milk\n")
     assert "starts with the first row and streams the others" in shown
+
+
+def test_check_start_of_no_row_says_all_rows_are_streamed(tmp_path):
+    assert "`ripplevec embed` streams all rows (--start)." in check(tmp_path / "e.csv", "1,2\n")

@@ -191,6 +191,14 @@ def test_embed_of_tiny_stream_warns_that_vectors_are_zero(tmp_path):
     assert "zero" not in invoke("embed", path, "-o", output, "--start", 1).stderr
 
 
+@pytest.mark.parametrize("start", [0.3, 1])
+def test_embed_of_tiny_start_warns_that_vectors_are_zero(tmp_path, start):
+    path = tmp_path / "edges.csv"
+    path.write_text("ann,bread\nann,milk\nbob,bread\nbob,milk\n")
+    done = invoke("embed", path, "-o", tmp_path / "v.csv", "--start", start, "--dim", 4)
+    assert "warning: all vectors are zero: 4 vertices and 4 edges have no structure to embed. Embed a l" in done.stderr
+
+
 def test_embed_to_standard_output_writes_csv(tmp_path, edges):
     done = invoke("embed", edges, "-o", "-", "--dim", 2)
     assert done.stdout.splitlines()[0] == '"id","v0","v1"'

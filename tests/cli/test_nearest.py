@@ -56,3 +56,7 @@ def test_nearest_by_attributes_compares_attributes_only(tmp_path):
     Embedder(dim=4).fit([("ann", "bob"), ("bob", "cleo")], attributes=tags).save(tmp_path / "model")
     (line,) = invoke(tmp_path / "model", "ann", "-k", 1, "--by-attributes").stdout.splitlines()
     assert line.split()[1] == "cleo"
+
+
+def test_nearest_help_says_that_the_text_id_comes_first():
+    assert "digits mean the text id" in " ".join(invoke("--help").output.replace("│", " ").split())

@@ -19,7 +19,7 @@ from ripplevec.durability.journal import Journal
 from ripplevec.durability.session import JournalEntry, Session
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SnapshotStore, SnapshotWriter
-from ripplevec.errors import SelfLoopWarning, StateError
+from ripplevec.errors import FormatError, SelfLoopWarning, StateError
 from ripplevec.io.protocols import BadMessage, ReadResult
 from ripplevec.util.checked_directory import JOURNAL_FILE
 
@@ -75,6 +75,14 @@ def test_session_reopened_has_same_state(open_session: Any) -> None:
     with open_session() as session:
         assert session.model.digest() == digest
         assert session.recovery.replayed == 1
+
+
+def test_session_in_directory_of_saved_model_raises_and_keeps_model(tmp_path: Path) -> None:
+    model = Embedder(dim=2).fit([("a", "b"), ("b", "c")])
+    model.save(tmp_path / "model")
+    with pytest.raises(FormatError, match=r"model: expected a session directory or a new one, got a saved model\. Cho"):
+        Session(tmp_path / "model")
+    assert Embedder.load(tmp_path / "model").digest() == model.digest()
 
 
 def test_session_rejected_batch_saves_nothing(open_session: Any) -> None:

@@ -37,6 +37,7 @@ def test_live_example_ends_its_children_on_sigterm(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     try:
+        assert "compiles kernels" in process.stdout.readline()
         assert any("is live at" in process.stdout.readline() for _ in range(5))
         process.terminate()
         assert process.wait(120) == 0

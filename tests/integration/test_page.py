@@ -162,7 +162,7 @@ def test_page_new_data_updates_map_and_lists(visit: Callable[..., Any], live: Li
     expect_text(page, "#vertices", vertex_count(live))
     wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")
     playwright.expect(page.locator("#legend li")).to_have_count(10)
-    expect_text(page, "#no-arrivals", "None since this page was opened.")  # the model has vertices
+    expect_text(page, "#no-arrivals", "None on the map since this page was opened.")  # the model has vertices
     picture = "document.querySelector('#point-canvas').toDataURL()"
     before = page.evaluate(picture)
     arrived = live.grow(300)
@@ -179,7 +179,7 @@ def test_page_new_data_updates_map_and_lists(visit: Callable[..., Any], live: Li
 def test_page_charts_show_figures(visit: Callable[..., Any], live: LiveService) -> None:
     page = visit()
     live.grow(200)
-    expect_text(page, "#latency output", re.compile(r"^[\d.,]+ · [\d.,]+ ms$"))
+    expect_text(page, "#latency output", re.compile(r"^[\d.,]+ · [\d.,]+ m?s$"))
     expect_text(page, "#drift output", re.compile(r"^[\d.,]+°$"))
     live.grow(200)
     expect_text(page, "#ripples output", re.compile(r"^[\d.,]+$"))
@@ -187,6 +187,14 @@ def test_page_charts_show_figures(visit: Callable[..., Any], live: LiveService) 
 
 def fake_second(number: int, **values: Any) -> dict[str, Any]:
     return {"second": number, "arrivals": 1, "p50": None, "p99": None, "ripples": None, "drift": 0.5, **values}
+
+
+def test_page_chart_of_long_latencies_shows_seconds(visit: Callable[..., Any]) -> None:
+    page = visit()
+    rows = [fake_second(number, p50=720, p99=1400) for number in range(900, 1000)]
+    stats = {"now": 1000, "seconds": rows, "since_anchor": True}
+    page.route("**/v1/map/pulse*", lambda route: route.fulfill(json=stats))
+    expect_text(page, "#latency output", "0.72 · 1.4 s")  # "720 · 1,400 ms" is wider than its card on a phone
 
 
 def test_page_chart_of_seconds_without_values_has_gaps(visit: Callable[..., Any]) -> None:

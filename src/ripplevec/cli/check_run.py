@@ -102,7 +102,8 @@ def _advise(report: dict[str, Any]) -> list[str]:
     dim = int(describe_parameters()["dim"].default or 0)
     start = round(START_SHARE * (report["rows"] - report["skipped"]))
     first = "row" if start == 1 else format_count(start, "row")
-    advice = [f"`ripplevec embed` starts with the first {first} and streams the others (--start)."]
+    streams = f"starts with the first {first} and streams the others" if start else "streams all rows"
+    advice = [f"`ripplevec embed` {streams} (--start)."]
     if report["skipped"]:
         first = ", ".join(f"{row:,}" for row in report["skipped_rows"])
         advice.append(f"Correct the rows that cannot be read, the first: {first}; or skip them with --on-error skip.")

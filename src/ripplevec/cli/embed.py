@@ -58,6 +58,8 @@ def embed(
         summary = job.run(bars)
     if not summary["started"]:
         _warn_not_started(summary)
+    elif summary["all_zero"]:
+        _warn_all_zero(summary)
     if json:
         print_json(summary)
     else:
@@ -69,6 +71,13 @@ def _warn_not_started(summary: dict[str, Any]) -> None:
     needed = f"{summary['connected']:,} of the {summary['start_size']:,} vertices with edges that a start needs"
     advice = "Embed all edges at once with --start 1, or use fewer dimensions (--dim)"
     print_message(f"warning: all vectors are zero: the stream had {needed}. {advice}.")
+
+
+def _warn_all_zero(summary: dict[str, Any]) -> None:
+    """Warn that the graph is too small for vectors that tell its vertices apart, and say what to do."""
+    vertices, edges = format_count(summary["vertices"], "vertex", "vertices"), format_count(summary["edges"], "edge")
+    advice = f"Embed a larger graph; {summary['start_size']:,} vertices with edges are usually enough"
+    print_message(f"warning: all vectors are zero: {vertices} and {edges} have no structure to embed. {advice}.")
 
 
 def _print_summary(summary: dict[str, Any]) -> None:

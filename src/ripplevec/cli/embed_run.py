@@ -69,6 +69,7 @@ class EmbedJob:
             "edges": engine.edges,
             "dim": model.dim,
             "started": engine.ready,
+            "all_zero": not any(model[vertex].any() for vertex in model.ids),
             "connected": engine.count_connected(),
             "start_size": engine.start_size,
             **engine.describe_views(),

@@ -13,7 +13,7 @@ from ripplevec.cli.options import Json
 
 def nearest(
     directory: ModelDirectory,
-    vertex: Annotated[str, typer.Argument(metavar="ID", help="Vertex; digits mean an integer id if there is one.")],
+    vertex: Annotated[str, typer.Argument(metavar="ID", help="Vertex; digits mean the text id if there is one.")],
     k: Annotated[int, typer.Option("-k", min=1, help="Number of vertices.")] = 10,
     by_attributes: Annotated[bool, typer.Option("--by-attributes", help="Compare attributes only.")] = False,
     json: Json = False,

@@ -33,6 +33,7 @@ from ripplevec.durability.snapshot import SNAPSHOTS_DIRECTORY, SNAPSHOTS_KEPT, S
 from ripplevec.errors import InvalidValueError, LostStateError, RipplevecError, StateError
 from ripplevec.graph.batch_validation import BatchAdmission
 from ripplevec.io.protocols import BadMessage, ChangeSink, DeadLetterSink, EventSource, Position, ReadResult
+from ripplevec.util.checked_directory import check_not_saved_model
 
 __all__ = ["JournalEntry", "Session"]
 
@@ -110,7 +111,8 @@ class Session(SessionVerbs):
     StateError
         If the directory is in use, cannot be written to, or the disk is full.
     FormatError
-        If the directory is damaged in a way that would lose acknowledged batches. The message says what to do.
+        If the directory contains a saved model, or is damaged in a way that would lose acknowledged batches. The
+        message says what to do.
 
     Examples
     --------
@@ -138,6 +140,7 @@ class Session(SessionVerbs):
         self._write_lock = threading.RLock()
         self._failure: BaseException | None = None
         self._closed = self._released = False  # closed: no more batches; released: the directory is unlocked
+        check_not_saved_model(self.directory)
         self._lock = DirectoryLock(self.directory)
         try:
             self._journal = open_journal(self.directory, parameters, model.saved_settings)

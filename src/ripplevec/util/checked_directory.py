@@ -248,6 +248,13 @@ def check_replaceable(target: Path) -> None:
         raise _format_error(target, expected, f"a directory that contains {shorten(foreign[0])}", remedy)
 
 
+def check_not_saved_model(directory: Path) -> None:
+    """Raise if a directory for a session contains a saved model, which the session would hide."""
+    if (directory / MANIFEST).exists() and not (directory / JOURNAL_FILE).exists():
+        remedy = "Choose another directory for the session; ripplevec.load opens the model."
+        raise _format_error(directory, "a session directory or a new one", "a saved model", remedy)
+
+
 def _files_in_manifest(target: Path) -> set[str]:
     """Return the file names listed in the manifest of a directory, whether or not its arrays are intact."""
     try:

@@ -15,7 +15,7 @@ const CHARTS = {
   },
   latency: {
     lines: [(second) => second?.p50 ?? null, (second) => second?.p99 ?? null],
-    format: ([p50, p99]) => `${shortFormat.format(p50)} · ${shortFormat.format(p99)} ms`,
+    format: (milliseconds) => formatDurations(milliseconds),
   },
   ripples: {
     lines: [(second) => second?.ripples ?? null],
@@ -26,6 +26,12 @@ const CHARTS = {
     format: ([value]) => `${shortFormat.format(value)}°`,
   },
 };
+
+/** Return durations in milliseconds, or in seconds if one has four digits, which a narrow card would cut off. */
+function formatDurations(milliseconds) {
+  const [divisor, unit] = Math.max(...milliseconds) < 1000 ? [1, "ms"] : [1000, "s"];
+  return `${milliseconds.map((value) => shortFormat.format(value / divisor)).join(" · ")} ${unit}`;
+}
 
 export class Charts {
   constructor(root) {
