@@ -26,9 +26,7 @@ REPLACED_COMMITS = {
     "classification": {"2be85942d531", "2b4743d8036e"},
     "local_action": {"2be85942d531"},
     "readings": {"2be85942d531"},
-    "readings_grid": {"2b4743d8036e"},
     "start": {"e45e177e2cfe"},
-    "systems": {"2b4743d8036e"},
 }
 
 
