@@ -12,6 +12,9 @@ from ripplevec.lab.evaluation.protocols import Arrivals
 from ripplevec.lab.experiments.measurements import check_trial, run_trial
 from ripplevec.lab.experiments.measurements.trace import TracedModel
 from ripplevec.lab.objective import Objective, minimize, random_start
+from ripplevec.rules import ripple
+from ripplevec.views.recipes import Recipes
+from ripplevec.views.view_choice import ViewChoice
 
 OPTIMUM: dict[str, Any] = {
     "kind": "optimum", "dataset": "planted", "seed": 3, "dim": 4, "start": 0.5, "marks": [0.7, 1.0], "draws": 3,
@@ -34,6 +37,14 @@ def metrics(cache: dict[str, dict[str, float]], parameters: dict[str, Any]) -> d
 def traced_models(graph: Dataset, parameters: dict[str, Any]) -> list[TracedModel]:
     arrivals = Arrivals.from_dataset(graph, 3)
     return [TracedModel(Embedder(dim=4, seed=9 + draw, **parameters), arrivals, 120) for draw in range(3)]
+
+
+def test_optimum_draws_of_rule_ripple_have_the_same_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    def choose_by_seed(graph: Any, recipes: Recipes, dim: int, seed: int, threads: int | None) -> ViewChoice:
+        return ViewChoice(list(recipes)[seed % 3])
+
+    monkeypatch.setattr(ripple, "choose_views", choose_by_seed)
+    assert run_trial(OPTIMUM | {"seed": 4, "draws": 2}).parameters["views"] == "communities+hubs"
 
 
 @pytest.mark.parametrize("parameters", RULES)

@@ -3,6 +3,7 @@
 Vertices arrive one at a time, in an order given by the seed, at `draws` models, which differ in the vertices that an
 arrival influences. At each of the `marks` (shares of the vertices that are present) the optimum F* is computed for each
 model, for the last arrival that influenced a vertex, given the state before it. `tolerance` is that of the search.
+All draws of rule `ripple` have the views that the first one chooses at the start, so their coordinates are comparable.
 
 Lemma 2 compares, for every vertex u, the *deviation* |E[f_u − f*_u]|² with α = 1 − √(1 − 1/|I|) of the arrival, where
 the expectation is over the influenced set I: here the mean over the draws. The α are those of all arrivals since the
@@ -45,6 +46,7 @@ from ripplevec.lab.experiments.measurements.trace import (
 )
 from ripplevec.lab.objective import Loss, Objective, Optimum, minimize, random_start
 from ripplevec.lab.objective.gap import min_homophily_loss
+from ripplevec.rules.ripple import RippleRule
 
 EMBEDDER_PARAMETERS = ("dim", "rule", "anchor_growth", "threads")
 OPTIMUM_PARAMETERS = ("start", "marks", "draws", "tolerance")
@@ -63,16 +65,23 @@ def _check_optimum(configuration: Configuration) -> None:
     _build_model(configuration, 0)
 
 
-def _build_model(configuration: Configuration, draw: int) -> Embedder:
+def _build_model(configuration: Configuration, draw: int, **views: str) -> Embedder:
     parameters = {name: configuration[name] for name in EMBEDDER_PARAMETERS if name in configuration}
-    return build_embedder(parameters | {"seed": configuration["seed"] * configuration.get("draws", 1) + draw})
+    return build_embedder(parameters | views | {"seed": configuration["seed"] * configuration.get("draws", 1) + draw})
+
+
+def _choose_views(configuration: Configuration, arrivals: Arrivals, start: int) -> dict[str, str]:
+    """Return the views that the first draw chooses at the start, as a parameter; nothing for rule `paper`."""
+    rule = _build_model(configuration, 0).fit(arrivals.batch(0, start))._engine.rule
+    return {"views": rule.choice.recipe} if isinstance(rule, RippleRule) else {}
 
 
 def _measure_optimum(configuration: Configuration) -> TrialResult:
     dataset, draws = load_data(configuration), configuration["draws"]
     arrivals = Arrivals.from_dataset(dataset, configuration["seed"])
     start = start_size(dataset, configuration["start"])
-    models = [TracedModel(_build_model(configuration, draw), arrivals, start) for draw in range(draws)]
+    views = _choose_views(configuration, arrivals, start)
+    models = [TracedModel(_build_model(configuration, draw, **views), arrivals, start) for draw in range(draws)]
     metrics: Metrics = {}
     for mark, size in mark_sizes(configuration, dataset).items():
         for model in models:
