@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import ripplevec
 from ripplevec import Batch, Embedder, InvalidValueError, Op, SpectralView, UnknownEdgeError, UnknownVertexError, load
-from ripplevec.errors import FormatError, SelfLoopWarning
+from ripplevec.errors import FormatError, SelfLoopWarning, ZeroVectorsWarning
 from ripplevec.lab.datasets.synthetic import planted_partition
 
 DATA = planted_partition(communities=3, size=40, inside=8, elsewhere=1.5, seed=1)
@@ -128,6 +128,38 @@ def test_duplicates_parameter_decides_the_weight_of_a_repeated_edge(duplicates: 
     assert model.neighbors("a") == [("b", expected)]
     assert dict(model.neighbors("b")) == {"a": expected, "c": 1.0}
     assert model.diagnostics()["edges"] == 2
+
+
+TRIANGLE = [("a", "b"), ("b", "c"), ("c", "a")]
+
+
+@pytest.mark.parametrize("edges", [[("a", "b")], TRIANGLE, [("hub", leaf) for leaf in range(40)]])
+def test_fit_of_a_graph_without_structure_warns_that_vectors_are_zero(edges) -> None:
+    with pytest.warns(ZeroVectorsWarning, match=rf"no structure to embed: vertices=\d+ edges={len(edges)}\.") as caught:
+        model = Embedder(dim=4).fit(edges)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert not model.to_numpy().any()
+    for number in range(20):  # the warning promises vectors at the next anchor
+        model.add_vertex(number + 100, [edges[0][0], number + 99] if number else [edges[0][0]])
+    assert np.linalg.norm(model.to_numpy(), axis=1).all()
+
+
+@pytest.mark.filterwarnings("error::ripplevec.errors.ZeroVectorsWarning")
+def test_fit_of_other_graphs_does_not_warn_about_zero_vectors() -> None:
+    Embedder(dim=4).fit(SMALL)
+    Embedder(dim=4).fit([])  # begins empty
+    Embedder(dim=4, rule="paper").fit(TRIANGLE)
+    Embedder(dim=4).fit(TRIANGLE, attributes={"a": {"red": 1}, "b": {"blue": 1}})
+    Embedder(dim=128).partial_fit(TRIANGLE)  # waits for start_size vertices
+
+
+@pytest.mark.filterwarnings("error::ripplevec.errors.ZeroVectorsWarning")
+def test_zero_vectors_warning_as_error_leaves_the_fitted_model() -> None:
+    model = Embedder(dim=4).fit(SMALL)
+    with pytest.raises(ZeroVectorsWarning):
+        model.fit(TRIANGLE)
+    assert model.ids == ["a", "b", "c"]
+    model.check()
 
 
 def test_self_loops_are_ignored_with_one_warning() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
@@ -35,7 +36,7 @@ from ripplevec.engine.attributed_reads import AttributedReads
 from ripplevec.engine.engine import Engine
 from ripplevec.engine.link_reads import Newcomer, Recommender, preview_newcomers, score_pairs
 from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
-from ripplevec.errors import FormatError, InvalidValueError, StateError
+from ripplevec.errors import FormatError, InvalidValueError, StateError, ZeroVectorsWarning
 from ripplevec.graph.graph import unit_weights
 from ripplevec.parameters import (
     AnchorPace,
@@ -65,6 +66,8 @@ VectorLike: TypeAlias = NDArray[Any] | Sequence[float]
 Recommendations: TypeAlias = list[tuple[Id, float]]
 Newcomers: TypeAlias = Mapping[Id, IdsLike]
 Result = TypeVar("Result")
+
+_ZERO_ADVICE = "Fit a larger graph, or add vertices with partial_fit: the next anchor computes all vectors"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -258,6 +261,12 @@ class Embedder(VectorReads):
         InvalidValueError
             If `edges` cannot be used. The model stays as it was.
 
+        Warns
+        -----
+        ZeroVectorsWarning
+            If the graph has edges and all vectors are zero, as those of a single edge, a triangle, any other complete
+            graph, or a star. A graph without edges gives no warning: the model begins empty.
+
         Examples
         --------
         >>> from ripplevec import Embedder
@@ -274,9 +283,15 @@ class Embedder(VectorReads):
         engine.check_attributes(batch.attributes)
         engine.open_admission().admit(batch)
         engine.start(batch, progress)
+        zero_graph = f"vertices={len(engine)} edges={engine.edges}" if _has_only_zero_vectors(engine) else None
         with self._lock.exclude_writers():
             self._replace_attributes(_active_parameters=parameters, _engine=engine)
         engine.warn_self_loops()
+        if zero_graph is not None:
+            message = (
+                f"All vectors are zero, because the graph has no structure to embed: {zero_graph}. {_ZERO_ADVICE}."
+            )
+            warnings.warn(message, ZeroVectorsWarning, stacklevel=2)
         return self
 
     def partial_fit(
@@ -1724,3 +1739,11 @@ def _spectrum_shares(engine: Engine, attainable: dict[Any, float] | None = None)
     from ripplevec.lab.objective.gap import measure_spectrum_shares  # research code, imported on demand
 
     return [view.share for view in measure_spectrum_shares(engine, attainable)]
+
+
+def _has_only_zero_vectors(engine: Engine) -> bool:
+    """Return whether a graph with edges has only zero vectors. Usually the first rows tell."""
+    if not engine.edges:
+        return False  # the model begins empty
+    rows = engine.rows_by_arrival()
+    return not any(engine.get_vectors(rows[first : first + 1024]).any() for first in range(0, len(rows), 1024))

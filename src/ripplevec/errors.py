@@ -176,6 +176,10 @@ class SelfLoopWarning(UserWarning):
     """A batch contained self-loops. They are ignored: a vertex is not its own neighbor."""
 
 
+class ZeroVectorsWarning(UserWarning):
+    """`Embedder.fit` was given a graph without structure to embed. Its vectors are zero until the graph has grown."""
+
+
 class HeaderWarning(UserWarning):
     """The first line of a text file was read as a header, although its names are not known."""
 

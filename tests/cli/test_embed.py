@@ -197,6 +197,7 @@ def test_embed_of_tiny_start_warns_that_vectors_are_zero(tmp_path, start):
     path.write_text("ann,bread\nann,milk\nbob,bread\nbob,milk\n")
     done = invoke("embed", path, "-o", tmp_path / "v.csv", "--start", start, "--dim", 4)
     assert "warning: all vectors are zero: 4 vertices and 4 edges have no structure to embed. Embed a l" in done.stderr
+    assert done.stderr.lower().count("vectors are zero") == 1  # that of `Embedder.fit` is not repeated
 
 
 def test_embed_to_standard_output_writes_csv(tmp_path, edges):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import numpy as np
 from ripplevec.batch import AttributeRows, Batch, select_rows
 from ripplevec.cli.console import STANDARD_OUTPUT
 from ripplevec.embedder import Embedder
-from ripplevec.errors import InvalidValueError
+from ripplevec.errors import InvalidValueError, ZeroVectorsWarning
 from ripplevec.io.readers.attribute_files import PendingAttributes, read_attribute_file
 from ripplevec.io.readers.edge_files import DEFAULT_BATCH_SIZE, EdgeReader, open_edges
 from ripplevec.io.rebatch import concatenate, slice_batch, split_batch
@@ -131,11 +132,13 @@ class EmbedJob:
         began = working_clock()
         if len(edges):
             task = bars.add_task("start", total=100, note=f"{len(edges):,} edges")
-            model.fit(
-                edges,
-                attributes=self._take_attributes(edges),
-                progress=lambda stage, share: bars.update(task, completed=round(100 * share), note=stage),
-            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ZeroVectorsWarning)  # the summary tells whether vectors stayed zero
+                model.fit(
+                    edges,
+                    attributes=self._take_attributes(edges),
+                    progress=lambda stage, share: bars.update(task, completed=round(100 * share), note=stage),
+                )
             bars.update(task, completed=100)
         self.summary |= {"start_rows": len(edges), "start_seconds": working_clock() - began}
 
