@@ -64,7 +64,8 @@ def _kind(schema: dict[str, Any]) -> str:
     elif "prefixItems" in schema:
         words = f"({', '.join(map(_kind, schema['prefixItems']))})"
     elif "items" in schema:
-        words = f"list of {_kind(schema['items'])}"
+        words = _kind(schema["items"])
+        words = f"list of ({words})" if schema["items"].keys() & {"anyOf", "oneOf"} else f"list of {words}"
     elif "properties" in schema:
         required = schema.get("required", [])
         fields = [
@@ -77,4 +78,9 @@ def _kind(schema: dict[str, Any]) -> str:
     bounds = {
         name: schema[name] for name in ("minimum", "maximum", "minLength", "maxLength", "default") if name in schema
     }
-    return words + (f" ({', '.join(f'{name} {value}' for name, value in bounds.items())})" if bounds else "")
+    return words + (f" ({', '.join(f'{name} {_plain(value)}' for name, value in bounds.items())})" if bounds else "")
+
+
+def _plain(value: object) -> object:
+    """Return 1 for 1.0; very large numbers keep their exponents."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value

@@ -74,3 +74,14 @@ def test_search_for_a_term_finds_its_page(address: str, browser: Any) -> None:
     results = tab.locator("a.md-search-result__link[href*='method.html']")
     results.first.wait_for(timeout=60_000)
     tab.close()
+
+
+def test_names_in_tables_on_a_desktop_are_not_broken(site: Path, browser: Any) -> None:
+    tab = browser.new_page(viewport=DESKTOP)
+    tab.goto((site / "method.html").as_uri())
+    lines = tab.locator("table td code").evaluate_all(
+        "names => names.map(name => [name.innerText, name.getClientRects().length])"
+    )
+    tab.close()
+    assert "change_threshold" in dict(lines)
+    assert [name for name, count in lines if name.isidentifier() and count > 1] == []

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from ripplevec.lab.experiments.report import describe_extent
+from ripplevec.lab.experiments.reproduce import Plan
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
@@ -61,6 +64,16 @@ def test_links_in_pages_lead_to_existing_files() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_report_page_covers_all_recorded_trials() -> None:
+    plan = Plan(ROOT / "results", quick=False)
+    recorded = [(study, record) for study in plan.studies().values() if (record := plan.record(study)).trials]
+    assert len(recorded) > 10
+    sections = (ROOT / "results" / "report.html").read_text().split('<section id="')[1:]
+    assert [section.partition('"')[0] for section in sections] == [study.name for study, _ in recorded]
+    for section, (study, record) in zip(sections, recorded, strict=True):
+        assert describe_extent(study, record) in section
 
 
 def test_numbers_in_pages_match_the_records(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,3 +127,9 @@ def test_public_names_exist() -> None:
     assert set(ripplevec.__all__) == set(dir(ripplevec))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         ripplevec.nothing  # noqa: B018
+
+
+def test_endpoint_reference_marks_choices_of_list_items(site: Path) -> None:
+    page = text(site / "reference/http.html")
+    assert re.search(r"weights \(list of \(number \([^)]*\) or null\) or null\)", page)
+    assert "or null or null" not in page

@@ -55,7 +55,7 @@ class ParsedPage(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         values = dict(attributes)
         self.ids += [values["id"]] if "id" in values else []
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "link"):
             self.open.append(tag)
         if tag == "a":
             self.links.append(values["href"])
@@ -143,7 +143,8 @@ def test_render_html_is_self_contained(tmp_path: Path) -> None:
         "http://www.w3.org/2000/svg",
         "http://www.w3.org/1999/xlink",
     }
-    assert not re.search(r"<(script|link|img|iframe)|@import|url\((?!#)", text)
+    assert not re.search(r"<(script|img|iframe)|@import|url\((?!#)", text)
+    assert re.findall("<link.*", text) == ['<link rel="icon" href="data:,">']  # else browsers request /favicon.ico
 
 
 def test_render_html_lists_origin_of_results(tmp_path: Path) -> None:

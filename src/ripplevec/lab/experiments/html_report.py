@@ -79,6 +79,7 @@ def render_html(parts: Sequence[tuple[Study, Record]], heading: str, intro: str)
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(heading)}</title>
+<link rel="icon" href="data:,">
 <style>{CSS}</style>
 </head>
 <body>
