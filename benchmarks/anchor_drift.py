@@ -1,8 +1,8 @@
 """Benchmark of drift signals: can what an anchor changes tell how soon the next one is needed? Without any labels.
 
-    python benchmarks/anchor_drift.py [--vertices 15000] [--json FILE]
+    python benchmarks/anchor_drift.py [--graphs random …] [--seeds 3] [--json FILE]
 
-Graphs grow without anchors; after 30, 60 and 100 % of growth, a copy of the model is anchored. *MRR* is the mean of
+Graphs of 10,000 vertices grow without anchors; after 30, 60 and 100 % of growth, a copy of the model is anchored. *MRR* is the mean of
 1 / rank of the right end of a hidden edge among 1,000 vertices, by cosine, of edges of *recent* vertices: those that
 have arrived since the start. Its *gain* by the anchor is what an anchor is needed for. The signals are numbers that a
 schedule of anchors could compute from the vectors before and after the anchor:
@@ -14,12 +14,12 @@ schedule of anchors could compute from the vectors before and after the anchor:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from _report import run_benchmark
+from _report import run_parts
 from anchor_interval import appearing_communities
 from anchor_spread import BATCH_SIZE, DIM, HIDDEN_SHARE, captured_sum, rank_pairs
 from arrival import generate_edges
@@ -28,32 +28,22 @@ from numpy.typing import NDArray
 from ripplevec import Embedder
 from ripplevec.lab.datasets.synthetic import growing_communities, preferential_attachment
 
-GROWTHS, SEEDS = (0.3, 0.6, 1.0), (0, 1, 2)
+VERTICES, GROWTHS = 10_000, (0.3, 0.6, 1.0)
 MAX_DEGREE = 12  # vertices with more neighbors are compared with each other, whatever their degree
 MIN_VERTICES = 30  # earlier and recent vertices of a degree that are compared, at least
 
 IntArray = NDArray[np.int64]
 
 
-def measure_signals(vertices: int) -> dict[str, Any]:
-    """Measure gain and signals on all graphs, growths and seeds."""
-    return {"vertices": vertices} | {
+def measure_signals(name: str, seeds: int) -> dict[str, float]:
+    """Measure gain and signals on one kind of graph, for all growths and several seeds."""
+    size = round(VERTICES * (1 + max(GROWTHS)))
+    return {
         f"{name}, {growth}, {seed}, {figure}": value
-        for seed in SEEDS
-        for name, edges in generate_graphs(round(vertices * (1 + max(GROWTHS))), seed)
-        for growth, figures in zip(GROWTHS, measure_stream(edges, vertices), strict=True)
+        for seed in range(seeds)
+        for growth, figures in zip(GROWTHS, measure_stream(GRAPHS[name](size, seed), VERTICES), strict=True)
         for figure, value in figures.items()
     }
-
-
-def generate_graphs(size: int, seed: int) -> Iterator[tuple[str, IntArray]]:
-    """Yield the name and the edges of every graph; in the first four, the structure stays the same."""
-    yield "communities", growing_communities(size, communities=200, noise=0.3, seed=seed).edges
-    yield "preferential", preferential_attachment(size, seed=seed).edges
-    yield "purchases", arriving_purchases(size, groups=60, seed=seed)
-    yield "random", generate_edges(size, seed)
-    yield "merging communities", merging_communities(size, communities=200, seed=seed)
-    yield "appearing communities", appearing_communities(size, communities=400, seed=seed)
 
 
 def measure_stream(edges: IntArray, vertices: int) -> Iterator[dict[str, float]]:
@@ -149,5 +139,17 @@ def merging_communities(vertices: int, communities: int, seed: int) -> IntArray:
     return np.array(edges, np.int64)
 
 
+GRAPHS: dict[str, Callable[[int, int], IntArray]] = {
+    "communities": lambda size, seed: growing_communities(size, communities=200, noise=0.3, seed=seed).edges,
+    "appearing communities": lambda size, seed: appearing_communities(size, communities=400, seed=seed),
+    "random": generate_edges,
+    "preferential": lambda size, seed: preferential_attachment(size, seed=seed).edges,
+    "purchases": lambda size, seed: arriving_purchases(size, groups=60, seed=seed),
+    "merging communities": lambda size, seed: merging_communities(size, communities=200, seed=seed),
+}
+"""Generators of edges, given the number of vertices and a seed. New structure appears in the second graph; in the last
+one, structure disappears."""
+
+
 if __name__ == "__main__":
-    run_benchmark(__doc__, measure_signals, "vertices", 15_000)
+    run_parts(__doc__, measure_signals, "graphs", list(GRAPHS), seeds=3)

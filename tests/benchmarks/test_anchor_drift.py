@@ -9,9 +9,8 @@ import pytest
 
 
 def test_every_generated_graph_connects_vertices_to_earlier_ones(benchmark: Any) -> None:
-    graphs = dict(benchmark("anchor_drift").generate_graphs(2_000, seed=0))
-    assert len(graphs) == 6
-    for edges in graphs.values():
+    for generate in benchmark("anchor_drift").GRAPHS.values():
+        edges = generate(2_000, 0)
         assert (edges.min(axis=1) >= 0).all()
         assert (edges.max(axis=1) < 2_000).all()
         assert (edges[:, 0] != edges[:, 1]).all()
@@ -48,7 +47,10 @@ def test_drift_record_contains_all_documented_metrics(
     benchmark: Any, render_block: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drift = benchmark("anchor_drift")
-    monkeypatch.setattr(drift, "SEEDS", (0, 1))
-    block = render_block("anchor_drift", drift.measure_signals(400))
-    assert len(block.splitlines()) == 2 + 6 * len(drift.GROWTHS)
+    monkeypatch.setattr(drift, "VERTICES", 400)
+    names = ("random", "appearing communities")
+    block = render_block(
+        "anchor_drift", {key: v for name in names for key, v in drift.measure_signals(name, 2).items()}
+    )
+    assert len(block.splitlines()) == 2 + len(names) * len(drift.GROWTHS)
     assert "| appearing communities | 60% |" in block
