@@ -2,10 +2,10 @@
 
     python benchmarks/anchor_drift.py [--graphs random …] [--seeds 3] [--json FILE]
 
-Graphs of 10,000 vertices grow without anchors; after 30, 60 and 100 % of growth, a copy of the model is anchored. *MRR* is the mean of
-1 / rank of the right end of a hidden edge among 1,000 vertices, by cosine, of edges of *recent* vertices: those that
-have arrived since the start. Its *gain* by the anchor is what an anchor is needed for. The signals are numbers that a
-schedule of anchors could compute from the vectors before and after the anchor:
+Graphs of 10,000 vertices grow without anchors; after 30, 60 and 100 % of growth, a copy of the model is anchored. *MRR*
+is the mean of 1 / rank of the right end of a hidden edge among 1,000 vertices, by cosine, of edges of *recent*
+vertices: those that have arrived since the start. Its *gain* by the anchor is what an anchor is needed for. The signals
+are numbers that a schedule of anchors could compute from the vectors before and after the anchor:
 
 - `spectrum`: the eigenvalue sum that the columns captured before the anchor, relative to that after it;
 - `movement`: the mean of 1 − cosine between a vector before and after the anchor, over earlier vertices;

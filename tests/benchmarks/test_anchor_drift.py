@@ -53,4 +53,4 @@ def test_drift_record_contains_all_documented_metrics(
         "anchor_drift", {key: v for name in names for key, v in drift.measure_signals(name, 2).items()}
     )
     assert len(block.splitlines()) == 2 + len(names) * len(drift.GROWTHS)
-    assert "| appearing communities | 60% |" in block
+    assert "| appearing communities | 60 % |" in block
