@@ -20,12 +20,14 @@ import numpy as np
 from _cluster_model import VERTICES
 from _graph_generators import make_arrivals
 from _report import run_benchmark
+from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder
 from ripplevec.cluster import _kernels as kernels
 from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.mesh import Mesh
 from ripplevec.cluster.routing import assign_shards
+from ripplevec.cluster.row_exchange import ReceivedRows, RowGroup
 from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalTransport
 
@@ -49,6 +51,18 @@ class CountingMesh(Mesh):
         self.sent += sum(count_bytes(parts[peer]) for peer in self.peers)
         self.received += sum(count_bytes(received[peer]) for peer in self.peers)
         return received
+
+    def exchange_rows(
+        self, *groups: RowGroup, numbers: Sequence[int] = ()
+    ) -> tuple[list[ReceivedRows], NDArray[np.int64]]:
+        """Count an exchange of rows and make it."""
+        received, all_numbers = self._mesh.exchange_rows(*groups, numbers=numbers)
+        self.exchanges += 1
+        for group, rows in zip(groups, received, strict=True):
+            own = group.end[self.index] - group.begin[self.index]
+            self.sent += group.count_bytes(self.index)
+            self.received += sum(group.row_bytes) * (int(rows.bounds[-1]) - own)
+        return received, all_numbers
 
     def close(self) -> None:
         """Close the counted mesh."""
