@@ -96,12 +96,14 @@ class Halo(RemoteNeighbors):
         """
         store, halo_rows, (rows,) = self._store, slice(self.first_row, self.end_row), requested.columns
         source = store.kernel_array if block is None else block
-        columns, into = [gather_rows(source, rows)], [source[halo_rows]]
-        if with_placed:
-            columns, into = [*columns, store.placed[rows]], [*into, store.placed[halo_rows]]
-        group = group_rows(columns, requested.bounds)._replace(into=into)
-        mesh.exchange_rows(group)
-        return group.count_bytes(mesh.index)
+        group = group_rows([gather_rows(source, rows)], requested.bounds)._replace(into=[source[halo_rows]])
+        if not with_placed:
+            mesh.exchange_rows(group)
+            return group.count_bytes(mesh.index)
+        flags = group_rows([store.placed[rows]], requested.bounds)
+        (_, placed), _ = mesh.exchange_rows(group, flags)
+        store.placed[halo_rows] = placed.columns[0]  # a column of a table: bytes cannot be received in it
+        return group.count_bytes(mesh.index) + flags.count_bytes(mesh.index)
 
     def clear(self) -> None:
         """Reset the metadata of the halo rows, so that new vertices can use these rows."""

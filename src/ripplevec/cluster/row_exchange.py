@@ -23,7 +23,7 @@ class RowGroup(NamedTuple):
     columns: Sequence[NDArray[Any]]
     begin: list[int]
     end: list[int]
-    into: Sequence[NDArray[Any]] | None = None  # where to store the received rows; by default, in new arrays
+    into: Sequence[NDArray[Any]] | None = None  # contiguous arrays for the received rows; by default, new ones
 
     @property
     def row_bytes(self) -> list[int]:
