@@ -9,13 +9,13 @@ The time of a batch with B arrivals on S shards is the sum of
     network    bytes of the shard that sends or receives most / bandwidth of its link
     input      bytes of the batch, from the driver to the first shard and from there to the others / bandwidth
 
-The numbers of exchanges E and their bytes are counted for up to 64 shards, on a small graph (`cluster_messages.py`). On
-a graph as large as that of the predictions, fewer edges connect new vertices, and E is smaller. All other values are
-fitted to the processor time of the driver and of the shards (`cluster.py`), not to elapsed time: the shards of one
-machine wait for its few processors most of the time, which shards on machines of their own do not. e and m are fitted
-to batches of one arrival on 1, 2, 4 and 8 shards. w is the remaining processor time of the largest batches on one
-shard; x, the work of exchanging rows, is that of two shards. Only c is elapsed time: that of a batch of one arrival on
-one shard, without the processor time of the shard.
+The numbers of exchanges E and their bytes are counted for up to 64 shards (`cluster_messages.py`): for the batches that
+were measured, on a small graph, and for batches in which as few edges connect new vertices as on the graph of the
+predictions, where E is smaller. All other values are fitted to the processor time of the driver and of the shards
+(`cluster.py`), not to elapsed time: the shards of one machine wait for its few processors most of the time, which
+shards on machines of their own do not. e and m are fitted to batches of one arrival on 1, 2, 4 and 8 shards. w is the
+remaining processor time of the largest batches on one shard; x, the work of exchanging rows, is that of two shards.
+Only c is elapsed time: that of a batch of one arrival on one shard, without the processor time of the shard.
 
 Two checks: the processor time of the largest batches on 4 and 8 shards, which is not fitted, and the elapsed time on
 all numbers of shards, as processor time / cores. Phases are added, as if they never overlapped.
@@ -39,7 +39,6 @@ MACHINES = (4, 16, 64)  # with one shard each
 BATCHES = (10**5, 10**6)  # edges
 EDGES_PER_ARRIVAL = 5  # as measured in cluster.py and cluster_messages.py
 LARGEST = 20_000  # arrivals in the largest batches of cluster.py
-COUNTED = ("exchanges", "waves", "large_waves")  # by cluster_messages.py
 SHARDS = (1, 2, 4, 8)  # measured in cluster.py
 CHECKS = (4, 8)  # numbers of shards to which the work is not fitted
 
@@ -67,9 +66,8 @@ class CostModel:
     elapsed_errors: tuple[float, ...] = ()  # of their predicted elapsed time on one machine, by `SHARDS`
 
     def count_exchanges(self, shards: int, arrivals: int, *, large: bool = False) -> int:
-        """Return the exchanges of a batch, as counted, or with the waves of the same batch on a `large` graph."""
-        counted = {name: self.messages[f"shards_{shards}_{name}_{arrivals}"] for name in COUNTED}
-        return int(counted["exchanges"] + (counted["large_waves"] - counted["waves"] if large else 0))
+        """Return the exchanges of a batch, as measured or on a `large` graph."""
+        return int(self.messages[f"shards_{shards}_{'large_' * large}exchanges_{arrivals}"])
 
     def exchange_seconds(self, shards: int, arrivals: int, *, large: bool = False) -> float:
         """Return the processor time that the exchanges of a batch take each shard."""
@@ -121,8 +119,8 @@ def remote_share(shards: int) -> float:
 
 
 def can_calibrate(cluster: Record | None, messages: Record | None) -> bool:
-    """Return whether the records exist and have what the model needs; older ones have no processor time or no waves."""
-    return "shards_1_processor_1" in (cluster or ()) and "shards_1_waves_1" in (messages or ())
+    """Return whether the records exist and have what the model needs; older ones lack some of it."""
+    return "shards_1_processor_1" in (cluster or ()) and "shards_1_large_exchanges_1" in (messages or ())
 
 
 def calibrate(cluster: Record, messages: Record, two_threads: float = 1.0) -> CostModel:
@@ -155,7 +153,7 @@ def predict_local(model: CostModel, shards: int, cores: int) -> float:
     return model.call + LARGEST * model.driver + model.processor_seconds(shards, LARGEST) / speed
 
 
-def predict(model: CostModel, machines: int, batch: int, *, large: bool = False) -> Prediction:
+def predict(model: CostModel, machines: int, batch: int, *, large: bool = True) -> Prediction:
     """Predict the time of a batch of edges on a number of machines; see `CostModel.count_exchanges`."""
     arrivals = batch // EDGES_PER_ARRIVAL
     latency = model.count_exchanges(machines, arrivals, large=large) * LATENCY
@@ -167,7 +165,7 @@ def predict(model: CostModel, machines: int, batch: int, *, large: bool = False)
             DRIVER: arrivals * model.driver,
             EXCHANGES: model.exchange_seconds(machines, arrivals, large=large) + latency,
             WORK: model.work_seconds(machines, arrivals) / (machines * model.threads),
-            NETWORK: arrivals * model.messages[f"shards_{machines}_bytes_{arrivals}"] / LINK,
+            NETWORK: arrivals * model.messages[f"shards_{machines}_{'large_' * large}bytes_{arrivals}"] / LINK,
             INPUT: 2 * batch * INPUT_BYTES / LINK,
         },
     )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 BIN_RATIO = 1.05  # of two neighboring latency bins: percentiles over all parts are exact to five percent
 SAMPLES_PER_PART = 60  # number of samples kept in the record
 WARM_BATCHES = 1000  # of a process; until then its allocator still takes memory, although the state keeps its size
-SHARED_OPTIONS = ("vertices", "arrivals", "dim", "seed")  # must be equal in all parts
+SHARED_OPTIONS = ("vertices", "arrivals", "dim", "seed", "shards")  # must be equal in all parts
 
 
 def count_by_bin(milliseconds: np.ndarray[Any, Any]) -> dict[str, int]:
@@ -42,10 +42,10 @@ class SoakRecord:
 
     def __init__(self, path: Path | None, plan: dict[str, Any]) -> None:
         self._path = path
-        self.content: dict[str, Any] = {name: plan[name] for name in SHARED_OPTIONS} | {"hours": 0.0, "parts": []}
+        self.content: dict[str, Any] = {name: plan.get(name) for name in SHARED_OPTIONS} | {"hours": 0.0, "parts": []}
         if path is not None and path.exists():
             saved = json.loads(path.read_text())
-            if any(saved.get(name) != plan[name] for name in SHARED_OPTIONS) or "parts" not in saved:
+            if any(saved.get(name) != plan.get(name) for name in SHARED_OPTIONS) or "parts" not in saved:
                 raise SystemExit(f"{path}: expected parts with {self.content}. Remove it to start a new one.")
             self.content = saved
 

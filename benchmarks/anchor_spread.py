@@ -74,13 +74,13 @@ def _grow(edges: NDArray[np.int64], begin: int, spread: float) -> Embedder:
 
 def _measure(model: Embedder, exact: Embedder, hidden: NDArray[np.int64]) -> dict[str, float]:
     return {
-        "captured": _captured_sum(model) / _captured_sum(exact),
+        "captured": captured_sum(model) / captured_sum(exact),
         "largest_cosine": float(model.engine.rule.orthogonality_error(model.engine.store)),
         "mrr": rank_hidden(model, hidden),
     }
 
 
-def _captured_sum(model: Embedder) -> float:
+def captured_sum(model: Embedder) -> float:
     """Return the sum of the eigenvalues that the current columns capture."""
     store, coordinates = model.engine.store, model.engine.rule.coordinates  # type: ignore[attr-defined]
     rows, threads = store.vectors[: store.graph.row_count], resolve_threads(None)
@@ -90,10 +90,14 @@ def _captured_sum(model: Embedder) -> float:
 
 def rank_hidden(model: Embedder, hidden: NDArray[np.int64]) -> float:
     """Return the MRR of one end of hidden edges, among it and random vertices."""
-    random = np.random.default_rng(2)
     known = np.array([first in model and second in model for first, second in hidden.tolist()])
-    pairs = random.permutation(hidden[known])[:QUERIES]
-    vectors = model.vectors(np.arange(len(model)))
+    return rank_pairs(model.vectors(np.arange(len(model))), hidden[known])
+
+
+def rank_pairs(vectors: NDArray[np.float32], pairs: NDArray[np.int64]) -> float:
+    """Return the MRR of the second row of pairs, among it and random rows."""
+    random = np.random.default_rng(2)
+    pairs = random.permutation(pairs)[:QUERIES]
     candidates = random.integers(0, len(vectors), (len(pairs), CANDIDATES - 1))
     own, right = vectors[pairs[:, 0]], vectors[pairs[:, 1]]
     score = np.einsum("ij,ij->i", own, right)

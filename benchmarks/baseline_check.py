@@ -1,10 +1,12 @@
-"""Check of our baselines node2vec and NetMF: micro-F1 on Cora compared with public implementations.
+"""Check of our baselines node2vec, NetMF and LINE: micro-F1 on Cora compared with public implementations.
 
-    python benchmarks/baseline_check.py [--json results/independent.json]
+    python benchmarks/baseline_check.py [--only node2vec netmf line] [--line PROGRAM] [--json results/independent.json]
 
-The public implementations (PecanPy for node2vec, Karate Club for NetMF) are installed from PyPI, in the versions they
-need, into a temporary virtual environment. Graph, settings and splits are the same; half of the vertices are for
-training.
+PecanPy (node2vec) and Karate Club (NetMF) are installed from PyPI, in the versions they need, into a temporary virtual
+environment. The authors' program of LINE is not on PyPI: `--line` names the program that `make` builds in the folder
+`linux` of github.com/tangjianpku/LINE (it needs the GNU Scientific Library). Without `--line`, LINE is left out. Graph,
+settings and splits are the same; half of the vertices are for training. In the record, only the comparisons that were
+run are replaced.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import numpy as np
 from _venv import create_venv, isolated_variables
 
 from ripplevec.lab import datasets
-from ripplevec.lab.baselines import Baseline, NetMF, Node2Vec
+from ripplevec.lab.baselines import LINE, Baseline, NetMF, Node2Vec
 from ripplevec.lab.evaluation import classify
 from ripplevec.lab.experiments.record import describe_environment
 
@@ -33,7 +35,8 @@ DATASET, TRAIN_SHARE, SEEDS, TOLERANCE = "cora", 0.5, (0, 1, 2), 0.02
 class Peer:
     """A public implementation: its packages, those of them to install without dependencies, and the code to run.
 
-    The code reads the dense adjacency matrix `matrix` and the seed `seed`, and assigns the result to `vectors`.
+    The code reads the dense adjacency matrix `matrix`, the seed `seed` and, for a peer without packages, the path
+    `program` of a compiled program, and assigns the result to `vectors`.
     """
 
     name: str
@@ -81,32 +84,56 @@ vectors = model.get_embedding()
     "it adds a self-loop to every vertex, uses the number of edges as the volume, and does not take the square root of "
     "singular values; installed without the old versions it requires",
 )
+LINE_PROGRAM = Peer(
+    "LINE, program of its authors",
+    (),
+    (),
+    """
+import subprocess
+sources, targets = np.nonzero(matrix)
+np.savetxt("edges.txt", np.column_stack([sources, targets, matrix[sources, targets]]), fmt="%d")
+parts = []
+for order in ("1", "2"):
+    options = ["-size", "45", "-order", order, "-samples", "5", "-negative", "5", "-rho", "0.025"]
+    command = [program, "-train", "edges.txt", "-output", "vectors.txt", *options]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    rows = np.loadtxt("vectors.txt", skiprows=1)
+    part = np.zeros((len(matrix), 45))
+    part[rows[:, 0].astype(int)] = rows[:, 1:] / np.linalg.norm(rows[:, 1:], axis=1, keepdims=True)
+    parts.append(part)
+vectors = np.hstack(parts)
+""",
+    "both orders, each with 5 million samples and rows of length one; its seed is fixed, so only the split differs",
+)
 COMPARISONS = (
     Comparison(Node2Vec, {"dim": 90, "walks": 10, "length": 40, "window": 7, "p": 0.5, "q": 2.0}, PECANPY),
     Comparison(NetMF, {"dim": 90, "window": 10, "approximate": False}, KARATE_CLUB),
     Comparison(NetMF, {"dim": 90, "window": 10, "approximate": True}, KARATE_CLUB),
+    Comparison(LINE, {"dim": 90, "samples": 1_846}, LINE_PROGRAM),  # 2,708 vertices: 5 million samples
 )
 REPRODUCIBLE = {"PYTHONHASHSEED": "0", "NUMBA_NUM_THREADS": "1"}  # otherwise PecanPy's vectors differ between runs
 SCRIPT = """
 import sys
 import numpy as np
-matrix, seed = np.load(sys.argv[1]), int(sys.argv[2])
+matrix, seed, program = np.load(sys.argv[1]), int(sys.argv[2]), sys.argv[4]
 {code}
 np.save(sys.argv[3], vectors)
 """
 
 
-def score_peer(peer: Peer, dataset: datasets.Dataset) -> list[float]:
-    """Install and run a public implementation; return its micro-F1 for each seed."""
+def score_peer(peer: Peer, dataset: datasets.Dataset, program: Path | None) -> list[float]:
+    """Install a public implementation unless it is a program, and run it; return its micro-F1 for each seed."""
     scores = []
     with tempfile.TemporaryDirectory() as folder_name:
         folder = Path(folder_name)
-        python = create_venv(folder / "venv", peer.requirements, peer.without_dependencies)
+        packages = (peer.requirements, peer.without_dependencies)
+        python = create_venv(folder / "venv", *packages) if any(packages) else Path(sys.executable)
         graph, vectors = folder / "graph.npy", folder / "vectors.npy"
         variables = isolated_variables(**REPRODUCIBLE)
         np.save(graph, dataset.adjacency().toarray())
         for seed in SEEDS:
-            command = [str(python), "-c", SCRIPT.format(code=peer.code), str(graph), str(seed), str(vectors)]
+            paths = [str(graph), str(seed), str(vectors), str(program or "")]
+            command = [str(python), "-c", SCRIPT.format(code=peer.code), *paths]
             subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder, env=variables)
             scores.append(score_vectors(np.load(vectors), dataset, seed))
     return scores
@@ -118,7 +145,9 @@ def score_vectors(vectors: np.ndarray, dataset: datasets.Dataset, seed: int) -> 
     return classify(vectors, dataset.labels, order[:cut], order[cut:]).micro
 
 
-def compare(comparison: Comparison, dataset: datasets.Dataset, peer_scores: dict[str, list[float]]) -> dict[str, Any]:
+def compare(
+    comparison: Comparison, dataset: datasets.Dataset, peer_scores: dict[str, list[float]], program: Path | None
+) -> dict[str, Any]:
     """Compare the scores; the result has an error (`failed`) if the public implementation cannot be installed or run.
 
     `peer_scores` caches the scores of public implementations that have already been run.
@@ -139,7 +168,7 @@ def compare(comparison: Comparison, dataset: datasets.Dataset, peer_scores: dict
     }
     try:
         if peer.name not in peer_scores:
-            peer_scores[peer.name] = score_peer(peer, dataset)
+            peer_scores[peer.name] = score_peer(peer, dataset, program)
     except subprocess.CalledProcessError as error:
         return result | {"failed": error.stderr.strip().splitlines()[-1:]}
     difference = float(np.mean(ours) - np.mean(peer_scores[peer.name]))
@@ -149,21 +178,36 @@ def compare(comparison: Comparison, dataset: datasets.Dataset, peer_scores: dict
 def main() -> int:
     """Compare, print, and write a record if requested; return 1 if a comparison succeeded and the scores differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = sorted({comparison.method.__name__.lower() for comparison in COMPARISONS})
+    parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="METHOD")
+    parser.add_argument("--line", type=Path, metavar="PROGRAM", help="the authors' compiled program of LINE")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    environment, dataset, rows = describe_environment(), datasets.load(DATASET), []
+    program = options.line and options.line.resolve(strict=True)
+    dataset, rows = datasets.load(DATASET), []
     peer_scores: dict[str, list[float]] = {}
     for comparison in COMPARISONS:
-        rows.append(row := compare(comparison, dataset, peer_scores))
+        if comparison.method.__name__.lower() not in options.only or (comparison.peer is LINE_PROGRAM and not program):
+            continue
+        row = compare(comparison, dataset, peer_scores, program) | {"environment": describe_environment()}
+        rows.append(row)
         ours, theirs = (f"{np.mean(row[side]):.4f}" if side in row else "-" for side in ("ours", "theirs"))
         verdict = row.get("failed") or ("agree" if row["agree"] else f"differ by more than {TOLERANCE}")
-        print(f"{row['method']:10} {ours}   {row['peer']:18} {theirs}   {verdict}", flush=True)
+        print(f"{row['method']:10} {ours}   {row['peer']:27} {theirs}   {verdict}", flush=True)
     if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        record = {"dataset": DATASET, "train_share": TRAIN_SHARE, "score": "micro-F1", "within": TOLERANCE}
-        text = json.dumps(record | {"environment": environment, "comparisons": rows}, indent=1, ensure_ascii=False)
-        options.json.write_text(text + "\n", encoding="utf-8")
+        write_record(options.json, rows)
     return 0 if all(row.get("agree", True) for row in rows) else 1
+
+
+def write_record(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write the comparisons; those of other methods in an existing file are kept."""
+    kept = json.loads(path.read_text(encoding="utf-8"))["comparisons"] if path.exists() else []
+    replaced = {row["method"] for row in rows}
+    rows = [row for row in kept if row["method"] not in replaced] + rows
+    record = {"dataset": DATASET, "train_share": TRAIN_SHARE, "score": "micro-F1", "within": TOLERANCE}
+    text = json.dumps(record | {"comparisons": rows}, indent=1, ensure_ascii=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ and size do not depend on where the shards run, so `_cluster_model.py` can use t
 this machine. Vectors have 128 columns in float16.
 
 A new vertex with an edge to an earlier new vertex on another shard is placed in a later wave, and a wave takes an
-exchange. On a small graph, many edges of a large batch connect new vertices. Therefore the waves are counted twice: for
-these batches, and for batches of the same kind on the graph of the predictions, whose vertices are far more.
+exchange. On a small graph, many edges of a large batch connect new vertices. Therefore each batch is counted twice: as
+it is (`exchanges`), and as it would be on the graph of the predictions (`large_exchanges`), where hardly any edge
+connects new vertices. All other edges then lead to vertices of the small graph, so the work is the same.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ import numpy as np
 from _cluster_model import VERTICES
 from _graph_generators import make_arrivals
 from _report import run_benchmark
+from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder
-from ripplevec.cluster import _kernels as kernels
 from ripplevec.cluster.engine import ClusterEngine
 from ripplevec.cluster.mesh import Mesh
-from ripplevec.cluster.routing import assign_shards
+from ripplevec.cluster.row_exchange import ReceivedRows, RowGroup
 from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalTransport
 
@@ -50,6 +51,18 @@ class CountingMesh(Mesh):
         self.received += sum(count_bytes(received[peer]) for peer in self.peers)
         return received
 
+    def exchange_rows(
+        self, *groups: RowGroup, numbers: Sequence[int] = ()
+    ) -> tuple[list[ReceivedRows], NDArray[np.int64]]:
+        """Count an exchange of rows and make it."""
+        received, all_numbers = self._mesh.exchange_rows(*groups, numbers=numbers)
+        self.exchanges += 1
+        for group, rows in zip(groups, received, strict=True):
+            own = group.end[self.index] - group.begin[self.index]
+            self.sent += group.count_bytes(self.index)
+            self.received += sum(group.row_bytes) * (int(rows.bounds[-1]) - own)
+        return received, all_numbers
+
     def close(self) -> None:
         """Close the counted mesh."""
         self._mesh.close()
@@ -72,29 +85,24 @@ def count_messages(shards: int, vertices: int) -> dict[str, float]:
     counts: dict[str, float] = {}
     first = vertices
     for size in BATCHES:
-        meshes = [CountingMesh(shard.mesh) for shard in transport.shards]
-        for shard, mesh in zip(transport.shards, meshes, strict=True):
-            shard.mesh = mesh
-        batch = make_arrivals(first, first + size)
-        engine.apply(batch)
-        counts[f"waves_{size}"] = count_waves(batch, first, shards)
-        counts[f"large_waves_{size}"] = count_waves(make_arrivals(VERTICES, VERTICES + size), VERTICES, shards)
-        first += size
-        counts[f"exchanges_{size}"] = meshes[0].exchanges
-        counts[f"bytes_{size}"] = max(max(mesh.sent, mesh.received) for mesh in meshes) / size
-        for shard, mesh in zip(transport.shards, meshes, strict=True):
-            shard.mesh = mesh._mesh
+        for prefix, make_batch in {"": make_arrivals, "large_": make_sparse_arrivals}.items():
+            meshes = [CountingMesh(shard.mesh) for shard in transport.shards]
+            for shard, mesh in zip(transport.shards, meshes, strict=True):
+                shard.mesh = mesh
+            engine.apply(make_batch(first, first + size))
+            first += size
+            counts[f"{prefix}exchanges_{size}"] = meshes[0].exchanges
+            counts[f"{prefix}bytes_{size}"] = max(max(mesh.sent, mesh.received) for mesh in meshes) / size
+            for shard, mesh in zip(transport.shards, meshes, strict=True):
+                shard.mesh = mesh._mesh
     return counts
 
 
-def count_waves(batch: Batch, first_new: int, shards: int) -> int:
-    """Return the number of waves in which a batch places its new vertices, those with ids from `first_new` on."""
-    numbers = np.stack([np.asarray(batch.src), np.asarray(batch.dst)], axis=1)
-    numbers = numbers[numbers.min(axis=1) >= first_new]
-    owners = np.stack([assign_shards(column, shards) for column in numbers.T.copy()], axis=1)
-    new_vertices = int(np.asarray(batch.src).max()) + 1 - first_new
-    waves, _ = kernels.schedule_waves(owners, numbers, first_new, new_vertices, shards)
-    return int(waves.max()) + 1
+def make_sparse_arrivals(first: int, last: int) -> Batch:
+    """Return a batch in which as few edges connect new vertices as in a batch on the graph of the predictions."""
+    large = make_arrivals(VERTICES, VERTICES + last - first)
+    ends = [np.asarray(column) for column in (large.src, large.dst)]
+    return Batch.of(*(np.where(end < VERTICES, end % first, end - VERTICES + first) for end in ends))
 
 
 def measure(vertices: int) -> dict[str, Any]:

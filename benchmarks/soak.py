@@ -17,6 +17,10 @@ time again and the feed of changes is full again. Latencies after kills are repo
 still grows after that, until its allocator has found its size. It is therefore evaluated within each process, from its
 1,000th batch on; a part with many kills and a low load may have no process that is old enough.
 
+With `--shards`, the service keeps its model on this many shards: Ray actors, or with `--ray-address in-process` threads
+of the service. The undisturbed session then has as many shards in its own process, since gradual anchors give the same
+bits only for the same number of shards. Memory and processor time are those of the service, without the actors.
+
 Beside other work (`nice -n 5 python benchmarks/soak.py --load 0.1`), absolute latencies mean little. The same clients
 therefore also measure two probes that do not depend on the state: a health check of the service, and a constant amount
 of work in the client. Trends are reported relative to the probes of the same period, and as processor time per batch.
@@ -45,6 +49,7 @@ from _soak_series import ON_TIME_SECONDS, PROBES, Kill, Sample, SoakSeries, draw
 from _soak_traffic import BatchSender, Readers, sliding_window
 
 from ripplevec import Session
+from ripplevec.cluster.sharded_embedder import IN_PROCESS, Sharded
 from ripplevec.lab.experiments.record import describe_environment
 from ripplevec.replay.pacing import Report, ScheduledBatch, play
 
@@ -63,6 +68,8 @@ class Plan:
     dim: int
     snapshot_every: int | None
     seed: int
+    shards: int | None  # None: a model without shards
+    ray_address: str | None
     part: int  # number of earlier parts
 
     @property
@@ -100,6 +107,8 @@ class SoakTest:
         self.options = ["--dim", str(plan.dim), "--seed", str(plan.seed)]
         if plan.snapshot_every is not None:
             self.options += ["--snapshot-every", str(plan.snapshot_every)]
+        for name, value in {"shards": plan.shards, "ray-address": plan.ray_address}.items():
+            self.options += [f"--{name}", str(value)] * (value is not None)
         self.service = ServiceProcess(self.state, *self.options)
         self.faults: list[str] = []
         self.kills: list[Kill] = []
@@ -260,7 +269,8 @@ class SoakTest:
 
 def reference_digest(plan: Plan, directory: Path, batches: int) -> str:
     """Continue the undisturbed reference session up to a number of batches; return its digest."""
-    with Session(directory, dim=plan.dim, seed=plan.seed) as session:
+    model: Any = {} if plan.shards is None else {"model": Sharded(plan.shards, IN_PROCESS)}
+    with Session(directory, dim=plan.dim, seed=plan.seed, **model) as session:
         stream = sliding_window(plan.vertices, plan.arrivals, plan.seed, session.model.sequence)
         while left := min(REFERENCE_GROUP, batches - session.model.sequence):
             session.apply_many(islice(stream, left))
@@ -283,6 +293,8 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--snapshot-every", type=int, help="events between snapshots; by default that of the service")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--shards", type=int, help="number of shards; by default a model without shards")
+    parser.add_argument("--ray-address", help="of the shards, as in `ripplevec serve`")
     parser.add_argument("--state", type=Path, help="state directory of all parts; by default a temporary one")
     parser.add_argument("--json", type=Path, help="record file, to which this part is added")
     parser.add_argument("--picture", type=Path, help="SVG file for a figure of this part")

@@ -105,6 +105,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "roofline": performance.roofline,
     "large": performance.large,
     "anchor_at_scale": performance.anchor,
+    "anchor_drift": performance.anchor_drift,
     "anchor_interval": performance.anchor_interval,
     "anchor_spread": performance.anchor_spread,
     "start_at_scale": performance.start,

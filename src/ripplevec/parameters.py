@@ -266,6 +266,7 @@ def _create_paper(parameters: Parameters) -> Rule:
         normalization=parameters.normalization,
         components=parameters.components,
         reuse_influence=parameters.reuse_influence,
+        directed=parameters.directed,
     )
 
 

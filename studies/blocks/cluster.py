@@ -124,14 +124,14 @@ def _describe_limits(costs: model.CostModel, measured: Any) -> str:
     parts = sorted(prediction.pieces, key=prediction.pieces.__getitem__, reverse=True)
     shares = ", ".join(f"{name} {prediction.share(name):.0%}" for name in parts)
     arrivals, alone = batch // model.EDGES_PER_ARRIVAL, model.single_machine_rate(measured)
-    on_large = [model.predict(costs, count, batch, large=True).edges_per_second / alone for count in model.MACHINES]
+    on_small = [model.predict(costs, count, batch, large=False).edges_per_second / alone for count in model.MACHINES]
     return (
         f"With batches of {batch:,} edges on {machines} machines, the time consists of: {shares}. Such a batch takes "
-        f"{costs.count_exchanges(machines, arrivals):,} exchanges, in each of which a shard sends a message to every "
-        "other one. They were counted on a small graph, where many edges connect new vertices. On the graph assumed "
-        f"below, {costs.count_exchanges(machines, arrivals, large=True):,} exchanges would be enough, and the speeds "
-        f"would be {', '.join(f'{speed:.1f} ×' for speed in on_large)}. The driver makes one call for any number of "
-        "shards."
+        f"{costs.count_exchanges(machines, arrivals, large=True):,} exchanges, in each of which a shard sends a "
+        "message to every other one. They were counted with as few edges between new vertices as on the graph assumed "
+        "below. On the small graph of the measurements, where many edges connect new vertices, it takes "
+        f"{costs.count_exchanges(machines, arrivals):,} exchanges, and the speeds would be "
+        f"{', '.join(f'{speed:.1f} ×' for speed in on_small)}. The driver makes one call for any number of shards."
     )
 
 

@@ -243,6 +243,7 @@ def verdicts() -> str:
         "“the increased running times … is not as large as other baseline methods when the network size increases”": (
             _grows_less()
         ),
+        "an arrival takes O(β) for the mean degree β, with one round": _local_cost(),
     }
     lines = [f"| {claim} | {_verdict(*finding)} |" for claim, finding in rows.items()]
     return "\n".join(["| claim | reproduces? | measured |", "|---|---|---|", *lines])
@@ -411,6 +412,20 @@ def _grows_less() -> tuple[list[float], float, str]:
         0.0,
         f"less than {{good}} of the {{of}}: from Wiki to Flickr {own:.1f} times the seconds; {others}",
     )
+
+
+def _local_cost() -> tuple[list[float], float, str]:
+    """Compare the cost of an arrival in small and large graphs (at most doubled), and with few and many neighbors."""
+    results = load_results("local_action")
+
+    def growth(metric: str, first: str, last: str) -> float:
+        small, large = (results.mean(metric, setting, results.study.datasets[0]) for setting in (first, last))
+        return large / small
+
+    vertices = growth("arrival_us", "4,000 vertices", "300,000 vertices")
+    cost, degree = (growth(metric, "2 edges per vertex", "100 edges per vertex") for metric in ("arrival_us", "degree"))
+    text = f"75 times the vertices: {vertices:.1f} times the time; {degree:.0f} times the mean degree: {cost:.1f} times"
+    return [2 / vertices, degree / cost], 1.0, text
 
 
 def local_action() -> str:

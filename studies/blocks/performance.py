@@ -220,6 +220,35 @@ def anchor_interval() -> str:
     )
 
 
+def anchor_drift() -> str:
+    """Return what an anchor gains for recent vertices, beside the signals that might predict it."""
+    record = read_record("anchor_drift.json")
+    if record is None:
+        return MISSING
+    keys = [name.split(", ") for name in record if name.endswith(", spectrum")]
+    lines = [
+        "| | growth | MRR before | MRR after | gain | spectrum | movement | relative movement |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for graph, growth in dict.fromkeys((graph, growth) for graph, growth, *_ in keys):
+        seeds = [seed for name, at, seed, _ in keys if (name, at) == (graph, growth)]
+        trials = [_strip_prefix(f"{graph}, {growth}, {seed}, ", record) for seed in seeds]
+        gain = _format_range([100 * (trial["mrr after"] / trial["mrr before"] - 1) for trial in trials], "+.0f", " %")
+        before, after = (sum(trial[f"mrr {when}"] for trial in trials) / len(trials) for when in ("before", "after"))
+        signals = [_format_range([trial[name] for trial in trials]) for name in ("spectrum", "movement")]
+        relative = _format_range([trial["relative movement"] for trial in trials])
+        lines.append(
+            f"| {graph} | {100 * float(growth):.0f} % | {before:.4f} | {after:.4f} | {gain} | "
+            f"{' | '.join(signals)} | {relative} |"
+        )
+    return "\n".join(lines)
+
+
+def _format_range(values: list[float], form: str = ".2f", unit: str = "") -> str:
+    """Return the smallest and the largest value, or one of them if both look the same."""
+    return " to ".join(dict.fromkeys(f"{value:{form}}{unit}" for value in (min(values), max(values))))
+
+
 def mapped() -> str:
     """Return the cost of memory-mapped vectors."""
     record = read_record("mapped.json")

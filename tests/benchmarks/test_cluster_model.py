@@ -22,8 +22,8 @@ MESSAGES: dict[str, Any] = {
             "exchanges_1": 15 + shards % 3,  # varies, as with the waves of a real batch
             "exchanges_20000": 40 + shards,
             "exchanges_200000": 60 + shards,
-            **{f"waves_{size}": 10 for size in (1, 20_000, 200_000)},
-            **{f"large_waves_{size}": 2 for size in (1, 20_000, 200_000)},
+            **{f"large_exchanges_{size}": 8 for size in (1, 20_000, 200_000)},
+            **{f"large_bytes_{size}": 2_000.0 * (1 - 1 / shards) / shards for size in (20_000, 200_000)},
             "bytes_1": 100.0,
             "bytes_20000": 3_000.0 * (1 - 1 / shards) / shards,
             "bytes_200000": 3_000.0 * (1 - 1 / shards) / shards,
@@ -111,13 +111,17 @@ def test_prediction_names_the_dominant_cost(model: ModuleType, constants: dict[s
     assert prediction.share(*prediction.pieces) == pytest.approx(1)
 
 
-def test_prediction_for_a_large_graph_has_its_number_of_waves(model: ModuleType) -> None:
+def test_predictions_use_the_exchanges_and_bytes_of_a_large_graph(model: ModuleType) -> None:
     costs = exact_model(model)
-    assert costs.count_exchanges(64, 200_000) - costs.count_exchanges(64, 200_000, large=True) == 10 - 2
+    assert costs.count_exchanges(64, 200_000) == 124
+    assert costs.count_exchanges(64, 200_000, large=True) == 8
     counted, large = (model.predict(costs, 64, 10**6, large=large).pieces for large in (False, True))
-    saved = 8 * (CONSTANTS["exchange"] + 63 * CONSTANTS["message"] + model.LATENCY)
+    saved = (124 - 8) * (CONSTANTS["exchange"] + 63 * CONSTANTS["message"] + model.LATENCY)
     assert counted["exchanges"] - large["exchanges"] == pytest.approx(saved)
-    assert counted | {"exchanges": 0} == large | {"exchanges": 0}
+    assert counted["network"] == pytest.approx(large["network"] * 3 / 2)
+    rest = {"exchanges": 0, "network": 0}
+    assert counted | rest == large | rest
+    assert model.predict(costs, 64, 10**6).pieces == large
 
 
 def test_half_precision_halves_the_bytes_of_vectors(model: ModuleType) -> None:
@@ -173,8 +177,8 @@ def test_cluster_model_block_shows_predictions_and_assumptions(blocks: ModuleTyp
     assert "GiB |" in block
     assert "Assumptions, not measured" in block
     in_one_line = " ".join(block.split())
-    assert "Such a batch takes 124 exchanges" in in_one_line
-    assert "116 exchanges would be enough" in in_one_line
+    assert "Such a batch takes 8 exchanges" in in_one_line
+    assert "it takes 124 exchanges" in in_one_line
     assert "relative to one machine without shards (1,000,000)" in in_one_line
     assert "![" not in block
     (results_folder / "figures").mkdir()
@@ -209,4 +213,5 @@ def test_counted_messages_grow_with_shards_and_batches(
     metrics = messages.measure(400)
     assert metrics["shards_1_bytes_100"] == 0 < metrics["shards_3_bytes_100"]
     assert metrics["shards_3_exchanges_100"] > metrics["shards_3_exchanges_1"] > 5
-    assert metrics["shards_1_waves_100"] == metrics["shards_3_large_waves_100"] == 1 < metrics["shards_3_waves_100"]
+    assert metrics["shards_1_large_exchanges_100"] == metrics["shards_3_large_exchanges_100"] == 7
+    assert metrics["shards_3_exchanges_100"] > metrics["shards_1_exchanges_100"] == 7

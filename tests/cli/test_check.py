@@ -51,3 +51,8 @@ def test_check_start_of_one_row_is_singular(tmp_path):
 
 def test_check_start_of_no_row_says_all_rows_are_streamed(tmp_path):
     assert "`ripplevec embed` streams all rows (--start)." in check(tmp_path / "e.csv", "1,2\n")
+
+
+def test_check_says_how_many_rows_can_be_read(tmp_path):
+    assert "rows        2 rows, all can be read\n" in check(tmp_path / "e.csv", "1,2\n2,3\n")
+    assert "rows        3 rows, 1 cannot be read\n" in check(tmp_path / "e.csv", "1,2\n2,3\n4\n")

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from ripplevec import load
 from ripplevec.cli.main import ExitCode, app, run
 from ripplevec.errors import FormatError, SelfLoopWarning
+from ripplevec.lab.datasets.synthetic import planted_partition
 
 
 @pytest.fixture
@@ -218,3 +219,12 @@ def test_embed_save_writes_a_model(tmp_path, edges):
     (tmp_path / "other" / "letter.txt").touch()
     with pytest.raises(FormatError, match=r"letter\.txt"):
         invoke("embed", edges, "--save", tmp_path / "other")
+
+
+def test_embed_explains_the_choice_of_views(tmp_path):
+    path = tmp_path / "edges.csv"
+    edges = planted_partition(communities=4, size=80).edges
+    path.write_text("".join(f"{u},{v}\n" for u, v in edges.tolist()))
+    done = invoke("embed", path, "-o", tmp_path / "v.npz", "--dim", 8, "--start", 1)
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("views: "))
+    assert "because no others are clearly better (mean reciprocal rank of hidden edges: sparse 0." in line

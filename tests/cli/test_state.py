@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from ripplevec import Embedder
 from ripplevec.cli.main import ExitCode, app, run
 from ripplevec.cluster.sharded_embedder import IN_PROCESS, Sharded
 from ripplevec.durability.session import Session
 from ripplevec.durability.session_model import ModelFactory, SessionModel
+from ripplevec.errors import FormatError
 
 
 @pytest.fixture(params=[None, 2], ids=["one machine", "shards"])
@@ -100,3 +102,15 @@ def test_command_on_missing_directory_creates_nothing(tmp_path: Path, command: s
         run(["state", command, str(tmp_path / "none")])
     assert exit_.value.code in (ExitCode.BAD_INPUT, ExitCode.USAGE)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_verify_of_a_saved_model_says_so_and_leaves_no_lock(tmp_path: Path) -> None:
+    Embedder(dim=2).save(tmp_path / "model")
+    with pytest.raises(FormatError, match=r"expected a session directory .*, got a saved model"):
+        invoke("verify", str(tmp_path / "model"))
+    assert not (tmp_path / "model/lock").exists()
+
+
+def test_verify_of_another_directory_prints_one_fault_and_no_batch(tmp_path: Path) -> None:
+    text = invoke("verify", str(tmp_path), code=ExitCode.BAD_INPUT)
+    assert text.endswith(f"{tmp_path}: 1 fault, its state cannot be restored\n")

@@ -310,3 +310,28 @@ def test_client_raises_the_error_of_a_model_for_an_unknown_edge(client: rippleve
     with pytest.raises(UnknownEdgeError) as caught:
         client.remove_edges([("r0", "r20")])
     assert caught.value.missing == [("r0", "r20")]
+
+
+def test_client_raises_the_error_of_a_model_for_a_refused_value(client: ripplevec.Client) -> None:
+    with pytest.raises(ripplevec.InvalidValueError, match=r"answered 422: k: .*, got '0'") as caught:
+        client.nearest("r0", 0)
+    assert isinstance(caught.value, ServiceError)
+    assert pickle.loads(pickle.dumps(caught.value)).status == 422
+
+
+@pytest.mark.parametrize("url", ["localhost:8080", "", "ftp://localhost"])
+def test_client_of_an_address_without_scheme_is_refused(url: str) -> None:
+    with pytest.raises(ripplevec.InvalidValueError, match=f"url: expected an address such as http.*, got '{url}'"):
+        ripplevec.Client(url)
+
+
+def test_client_repr_names_the_address() -> None:
+    assert repr(ripplevec.Client("http://127.0.0.1:1/")) == "Client('http://127.0.0.1:1')"
+
+
+def test_client_of_another_server_says_that_the_endpoint_is_unknown(service: Any) -> None:
+    with (
+        ripplevec.Client(service.url + "/other") as client,
+        pytest.raises(NotFoundError, match=r"expected an endpoint .*/docs"),
+    ):
+        client.nearest("r0")

@@ -9,12 +9,14 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from connected_meshes import connect_sockets
 from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, Id, Op
 from ripplevec.changes import Changes
 from ripplevec.cluster.attributed_engine import create_cluster_engine
 from ripplevec.cluster.engine import ClusterEngine
+from ripplevec.cluster.mesh import Mesh, connect_locally
 from ripplevec.cluster.shard import Shard
 from ripplevec.cluster.transport import LocalTransport
 from ripplevec.embedder import Embedder
@@ -65,6 +67,20 @@ def random_pair(seed: int, shards: int, vertices: int = 40, edges: int = 90, **p
     ends, weights = rng.integers(0, vertices, (edges, 2)).tolist(), (10 ** rng.uniform(-1, 1, edges)).tolist()
     weighted = [(u, v, w) for (u, v), w in zip(ends, weights, strict=True) if u != v]
     return GraphPair(vertices, weighted, shards, **parameters)
+
+
+@pytest.fixture(params=["threads", "sockets"])
+def connect(request: pytest.FixtureRequest) -> Any:
+    """Return a function that connects some shards."""
+    opened: list[Mesh] = []
+
+    def connect(size: int) -> list[Mesh]:
+        opened[:] = connect_locally(size) if request.param == "threads" else connect_sockets(size)
+        return list(opened)
+
+    yield connect
+    for mesh in opened:
+        mesh.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ripplevec.cluster.halo import Halo, PrefetchedHalo, pack_pushed_rows, pack_rows
+from ripplevec.cluster.halo import Halo, PrefetchedHalo
+from ripplevec.cluster.row_exchange import ReceivedRows
 from ripplevec.cluster.shard import Shard
 
 
@@ -26,9 +28,18 @@ def halo_of(shard: Shard, kind: type[Halo] = Halo) -> Any:
     return kind(shard.store, remote_slots(shard), shard.shards, shard.graph.row_count)
 
 
-def pull(shards: list[Shard], halo: Halo, with_placed: bool) -> list[NDArray[Any]]:
-    parts = zip(shards, halo.requested, strict=True)
-    return [pack_rows(shard.store, rows, with_placed=with_placed) for shard, rows in parts]
+def fill_all(halos: list[Halo], shards: list[Shard], with_placed: bool) -> None:
+    """Request the rows of all halos, and fill these, on all shards at the same time."""
+
+    def fill(halo: Halo, shard: Shard) -> None:
+        requested, numbers = halo.request(shard.mesh, shard.index, 7)
+        assert numbers.tolist() == [[index, 7] for index in range(len(shards))]
+        sent = halo.fill(shard.mesh, requested, with_placed=with_placed)
+        row_bytes = shard.store.kernel_array[:1].nbytes + with_placed
+        assert sent == requested.columns[0].size * row_bytes
+
+    with ThreadPoolExecutor(len(shards)) as threads:
+        list(threads.map(fill, halos, shards))
 
 
 def shard_columns(shard: Shard) -> list[NDArray[Any]]:
@@ -58,8 +69,9 @@ def test_halo_requests_each_remote_row_once_from_its_shard(shards: list[Shard]) 
 def test_mapped_slots_point_to_received_rows(shards: list[Shard], with_placed: bool) -> None:
     shard, slots = shards[1], remote_slots(shards[1])
     codes = -1 - shard.graph.adjacency.links.neighbor[slots].astype(np.int64)
-    halo, store = halo_of(shard), shard.store
-    halo.receive(pull(shards, halo, with_placed))
+    halos, store = [halo_of(each) for each in shards], shard.store
+    fill_all(halos, shards, with_placed)
+    halo = halos[1]
     with halo.mapped():
         rows = shard.graph.adjacency.links.neighbor[slots]
         assert rows.min() >= halo.first_row == shard.graph.row_count
@@ -80,9 +92,9 @@ def test_mapped_with_slice_maps_only_these_slots(shards: list[Shard]) -> None:
 
 @pytest.mark.parametrize("with_placed", [False, True])
 def test_halo_after_clear_leaves_shard_unchanged(shards: list[Shard], with_placed: bool) -> None:
-    for shard in shards:
-        before, halo = shard_columns(shard), halo_of(shard)
-        halo.receive(pull(shards, halo, with_placed))
+    columns, halos = [shard_columns(shard) for shard in shards], [halo_of(shard) for shard in shards]
+    fill_all(halos, shards, with_placed)
+    for shard, before, halo in zip(shards, columns, halos, strict=True):
         with pytest.raises(ZeroDivisionError), halo.mapped():
             _ = 1 / 0
         halo.clear()
@@ -94,13 +106,13 @@ def test_prefetched_halo_stores_pushed_rows_and_ignores_others(shards: list[Shar
     shard, store, rng = shards[2], shards[2].store, np.random.default_rng(0)
     before, halo = shard_columns(shard), halo_of(shard, PrefetchedHalo)
     selected = [rows[rng.random(rows.size) < 0.5] for rows in halo.requested]
-    pushed = []
+    pushed: list[Any] = []
     for sender, rows in zip(shards, selected, strict=True):
-        row_numbers, vectors = pack_pushed_rows(sender.store, rows)
-        unknown_rows = rng.integers(10**6, 10**7, 3).astype(np.int32)
+        unknown_rows, vectors = rng.integers(10**6, 10**7, 3), sender.store.kernel_array[rows]
         unknown_vectors = np.ones((3, vectors.shape[1]), vectors.dtype)
-        pushed.append((np.append(row_numbers, unknown_rows), np.concatenate([vectors, unknown_vectors])))
-    halo.receive_pushed(pushed, stamp=77)
+        pushed.append((np.append(rows, unknown_rows).astype(np.int32), np.concatenate([vectors, unknown_vectors])))
+    bounds = np.cumsum([0, *(row_numbers.size for row_numbers, _ in pushed)])
+    halo.receive_pushed(ReceivedRows([np.concatenate(columns) for columns in zip(*pushed, strict=True)], bounds), 77)
     codes = np.concatenate([rows * 3 + index for index, rows in enumerate(selected)])
     halo.set_arrival_numbers(np.append(codes, 10**7), np.append(codes + 5, 1))
     rows = halo.find_rows(codes)
@@ -122,7 +134,7 @@ def test_halo_without_remote_neighbors_requests_nothing(grown_models: Any) -> No
     assert [part.size for part in halo.requested] == [0]
     assert halo.find_rows(np.array([0, 4])).tolist() == [-1, -1]
     before = shard_columns(shard)
-    halo.receive([pack_rows(shard.store, halo.requested[0], with_placed=True)])
+    fill_all([halo], [shard], with_placed=True)
     with halo.mapped():
         pass
     assert all(map(np.array_equal, before, shard_columns(shard)))

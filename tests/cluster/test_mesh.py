@@ -10,45 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from connected_meshes import TOKEN, connect_sockets, run
 
 from ripplevec.cluster import mesh as meshes
-from ripplevec.cluster.mesh import Mesh, MeshListener, ShardLostError, connect_driver, connect_locally
-
-TOKEN = b"secret token"
-
-
-def connect_sockets(size: int, tokens: list[bytes] | None = None, timeout: float = 20) -> list[Mesh]:
-    listeners = [MeshListener("127.0.0.1") for _ in range(size)]
-    addresses = [listener.address for listener in listeners]
-    with ThreadPoolExecutor(size) as threads:
-        connected = [
-            threads.submit(listener.connect, index, addresses, tokens[index] if tokens else TOKEN, timeout)
-            for index, listener in enumerate(listeners)
-        ]
-    if any(future.exception() for future in connected):
-        for future in connected:
-            if not future.exception():
-                future.result().close()
-    return [future.result() for future in connected]
-
-
-def run(connected: list[Any], program: Callable[[Mesh], Any]) -> list[Any]:
-    with ThreadPoolExecutor(len(connected)) as threads:
-        return list(threads.map(program, connected))
-
-
-@pytest.fixture(params=["threads", "sockets"])
-def connect(request: pytest.FixtureRequest) -> Any:
-    """Return a function that connects some shards."""
-    opened: list[Mesh] = []
-
-    def connect(size: int) -> list[Mesh]:
-        opened[:] = connect_locally(size) if request.param == "threads" else connect_sockets(size)
-        return list(opened)
-
-    yield connect
-    for mesh in opened:
-        mesh.close()
+from ripplevec.cluster.mesh import Mesh, MeshListener, ShardLostError, connect_driver
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -111,15 +76,16 @@ def test_sum_adds_in_the_order_of_shards(connect: Any) -> None:
     assert sums == [((1e16 + 1.0) - 1e16, [3, 3])] * 3
 
 
-@pytest.mark.parametrize("size", [2, 4])
-def test_closed_shard_is_noticed_by_all_that_wait_for_it(connect: Any, size: int) -> None:
+@pytest.mark.parametrize("size", [2, 4, 9])
+@pytest.mark.parametrize("wait", [lambda mesh: mesh.sum(1), lambda mesh: mesh.exchange_rows(numbers=[1])])
+def test_closed_shard_is_noticed_by_all_that_wait_for_it(connect: Any, size: int, wait: Callable[[Mesh], Any]) -> None:
     def program(mesh: Mesh) -> str:
         mesh.sum(1)
         if mesh.index == 1:
             mesh.close()
             return "closed"
         try:
-            mesh.sum(1)
+            wait(mesh)
         except ShardLostError:
             mesh.close()
             return "lost"

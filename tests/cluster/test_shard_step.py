@@ -73,13 +73,17 @@ def test_arrivals_that_do_not_read_each_other_take_seven_exchanges(
 ) -> None:
     cluster, counts = start(shards)
     mesh = type(cluster.transport.shards[0].mesh)
-    exchanges, exchange = Counter[int](), mesh.exchange
+    exchanges = Counter[int]()
 
-    def count_exchange(mesh: Any, parts: Any) -> Any:
-        exchanges[mesh.index] += 1
-        return exchange(mesh, parts)
+    def count_calls(exchange: Any) -> Any:
+        def count_exchange(mesh: Any, *parts: Any, **numbers: Any) -> Any:
+            exchanges[mesh.index] += 1
+            return exchange(mesh, *parts, **numbers)
 
-    monkeypatch.setattr(mesh, "exchange", count_exchange)
+        return count_exchange
+
+    for method in (mesh.exchange, mesh.exchange_rows):
+        monkeypatch.setattr(mesh, method.__name__, count_calls(method))
     cluster.apply(Batch.from_any([(f"new {i}", vertex) for i in range(20) for vertex in (i, i + 3, i + 7)]))
     assert counts["refresh_frontier"] == counts["spread_influence"] == 1
     assert exchanges == dict.fromkeys(range(shards), 7)

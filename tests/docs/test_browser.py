@@ -85,3 +85,14 @@ def test_names_in_tables_on_a_desktop_are_not_broken(site: Path, browser: Any) -
     tab.close()
     assert "change_threshold" in dict(lines)
     assert [name for name, count in lines if name.isidentifier() and count > 1] == []
+
+
+def test_short_names_in_tables_on_a_phone_are_not_broken(site: Path, browser: Any) -> None:
+    tab = browser.new_page(viewport=PHONE)
+    tab.goto((site / "howto/diagnostics.html").as_uri())
+    lines = tab.locator("table td:first-child code").evaluate_all(
+        "names => names.map(name => [name.innerText, name.getClientRects().length])"
+    )
+    tab.close()
+    assert "unplaced" in dict(lines)
+    assert [name for name, count in lines if len(name) <= 14 and count > 1] == []

@@ -92,3 +92,9 @@ def test_load_of_a_session_directory_says_what_it_is(session: Any) -> None:
 def test_session_as_array_gives_vectors_like_a_model(session: Any) -> None:
     assert np.array_equal(np.asarray(session), session.model.to_numpy())
     assert np.asarray(session, dtype=np.float64).dtype == np.float64
+
+
+def test_session_repr_names_the_directory_and_the_model(session: Any) -> None:
+    assert repr(session).startswith(f"Session({str(session.directory)!r}): Embedder(dim=2, rule='ripple'): 5 vertices")
+    session.close()
+    assert repr(session).endswith("): closed")

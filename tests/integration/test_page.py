@@ -496,6 +496,10 @@ def test_page_empty_service_shows_waiting_message(visit: Callable[..., Any], tmp
         service.send([("a", "b"), ("b", "c"), ("c", "d")])
         expect_text(page, "#empty-text", re.compile(r"4 of [\d,]+ vertices until the first map"))
         playwright.expect(page.locator("#commands")).to_contain_text("ripplevec")
+        expect_text(page, "#sequence-name", "batch")
+        expect_text(page, "#anchors-name", "anchors")
+        page.set_viewport_size({"width": 390, "height": 900})
+        assert page.evaluate("document.querySelector('#empty pre').scrollWidth") <= 390
         service.grow(1500)
         playwright.expect(page.locator("#empty")).to_be_hidden(timeout=120_000)
         wait_until(page, lambda: count_painted_pixels(page) > 1000, "points are drawn")

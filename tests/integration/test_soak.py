@@ -51,6 +51,15 @@ def test_soak_killed_service_ends_with_digest_of_undisturbed_one(tmp_path: Path)
     assert record["hours"] == pytest.approx(0.35 / 60, abs=0.001)
 
 
+def test_soak_of_a_service_on_shards_ends_with_digest_of_undisturbed_one(tmp_path: Path) -> None:
+    options = {"shards": 2, "ray-address": "in-process", "load": 0.3}
+    record = run_part(tmp_path, **options)
+    (part,) = record["parts"]
+    assert part["faults"] == []
+    assert (record["shards"], part["killed"], part["continued"]) == (2, 2, False)
+    assert min(part["snapshots"], part["anchors"], part["reads"], part["searches"], part["looks_at_changes"]) > 0
+
+
 def test_soak_record_percentiles_cover_latencies_of_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(SOAK.parent)
     record = importlib.import_module("_soak_record")

@@ -98,6 +98,7 @@ def test_dead_letters_to_creates_sink_for_path_or_address(tmp_path):
     ("make", "message"),
     [
         (lambda: stream_from("amqp://here/queue"), "redis://…, kafka://… or a path, got 'amqp://…'"),
+        (lambda: sink_to("amqp://here"), "kafka://…, lancedb://…, postgresql://…, qdrant://… or a path, got"),
         (lambda: stream_from("redis://127.0.0.1:7/0"), "stream="),
         (lambda: stream_from("kafka://127.0.0.1:1"), "kafka://host:port/topic"),
         (lambda: stream_from(REDIS + "&batch_size=many"), "batch_size: expected a number"),

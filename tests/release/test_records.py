@@ -22,7 +22,6 @@ MODIFIED: set[str] = set()  # made with changes that were not committed
 REPLACED_COMMITS = {
     "anchor_spread": {"d2405d96f1a2"},
     "attribute_constants": {"4bcbb3a0b359"},
-    "checkpoint": {"692453d63cb9"},
     "classification": {"2be85942d531", "2b4743d8036e"},
     "local_action": {"2be85942d531"},
     "readings": {"2be85942d531"},
@@ -83,3 +82,39 @@ def test_record_commit_is_in_the_history(name: str) -> None:
 
 def test_record_exceptions_are_records() -> None:
     assert not (WITHOUT_COMMIT | MODIFIED | REPLACED_COMMITS.keys()) - set(RECORDS)
+
+
+def read_trials(name: str) -> list[dict[str, Any]]:
+    """Return the trials of a study, each with the commit that made it."""
+    record = json.loads((RESULTS / f"{name}.json").read_text())
+    return [trial | {"commit": record["environments"][trial["environment"]]["commit"]} for trial in record["cells"]]
+
+
+READING = {"depth": 1, "on_empty": "neighbors", "late_placement": True, "components": "together"}  # the defaults
+
+
+def describe_paper_trial(configuration: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Return data set, seed and reading of a trial of rule `paper` with 50 % for the start; None for other trials."""
+    other_readings = {"normalization", "reuse_influence", "edges", "arrival_order"} & configuration.keys()
+    if "paper" not in (configuration.get("method"), configuration.get("rule")) or other_readings:
+        return None
+    reading = READING | {name: configuration[name] for name in READING if name in configuration}
+    return configuration["dataset"], configuration["seed"], *reading.values()
+
+
+def test_trials_of_replaced_commits_equal_those_measured_again() -> None:
+    """Studies overlap: rule `paper` on the same stream, measured by commits of which one was replaced by a rebase."""
+    replaced, kept = {}, {}
+    for name in ("classification", "readings", "systems", "readings_grid"):
+        for trial in read_trials(name):
+            if (key := describe_paper_trial(trial["configuration"])) is not None:
+                metrics = trial["figures"]
+                scores = [
+                    metrics.get(f"{when}_micro@50", metrics.get(f"{when}_micro")) for when in ("arrival", "current")
+                ]
+                is_replaced = trial["commit"][:12] in REPLACED_COMMITS.get(name, set())
+                (replaced if is_replaced else kept)[key] = scores
+    shared = replaced.keys() & kept.keys()
+    assert len(shared) >= 16
+    for key in shared:
+        assert replaced[key] == pytest.approx(kept[key], abs=1e-9), key

@@ -247,14 +247,20 @@ def test_anchor_does_nothing(edges_of: Any) -> None:
     on_empty=st.sampled_from(ON_EMPTY),
     directed=st.booleans(),
     duplicates=st.sampled_from(["add", "ignore", "replace"]),
+    reuse=st.booleans(),
 )
 def test_preview_is_the_vector_of_the_next_arrival(
-    edges_of: Any, seed: int, depth: int | None, on_empty: str, directed: bool, duplicates: str
+    edges_of: Any, seed: int, depth: int | None, on_empty: str, directed: bool, duplicates: str, reuse: bool
 ) -> None:
     rng = np.random.default_rng(seed)
-    model = paper(seed=seed, depth=depth, on_empty=on_empty, directed=directed, duplicates=duplicates)
+    choices: dict[str, Any] = {"on_empty": on_empty, "directed": directed, "duplicates": duplicates}
+    if reuse:
+        choices |= {"reuse_influence": True, "depth": 4 if depth is None else depth + 1}
+    model = paper(**{"seed": seed, "depth": depth, **choices})
     model.fit(edges_of(seed, vertices=20, edges=60))
     for number in range(12):
+        if number == 6:
+            model.remove_vertex(model.ids[0])
         names = [model.ids[position] for position in rng.integers(0, len(model), rng.integers(1, 6))]
         weights = (2.0 ** rng.integers(-3, 4, len(names))).tolist()
         before = model.digest()

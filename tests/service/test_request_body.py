@@ -219,3 +219,13 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+@pytest.mark.parametrize(
+    ("kind", "got"),
+    [("text/plain", "'text/plain'"), ("", "none"), ("application/json; charset=latin-1", "with 'charset=latin-1'")],
+)
+def test_body_of_another_content_type_is_refused_with_what_was_received(service: Any, kind: str, got: str) -> None:
+    answer = send(service, kind, b"{}")
+    assert answer.status_code == 415
+    assert answer.json()["error"].endswith(got)

@@ -92,6 +92,7 @@ def test_openapi_groups_every_endpoint_and_explains_every_status(service: Any) -
         for method, operation in methods.items():
             assert len(operation["tags"]) == 1, path
             assert groups[operation["tags"][0]], path
+            assert " ".join(operation["description"].split()).startswith(operation["summary"]), path
             for status, response in operation["responses"].items():
                 meaning = response["description"]
                 assert meaning.endswith("."), (method, path, status)

@@ -33,7 +33,8 @@ def check(
 
 
 def _print_report(report: dict[str, Any]) -> None:
-    rows = f"{format_count(report['rows'], 'row')}, {report['skipped']:,} of them cannot be read"
+    skipped = report["skipped"]
+    rows = f"{format_count(report['rows'], 'row')}, {f'{skipped:,} cannot be read' if skipped else 'all can be read'}"
     vertices = format_count(report["vertices"], "vertex", "vertices")
     edges, largest = format_count(report["edges"], "edge"), format_count(report["largest"], "vertex", "vertices")
     repeated, loops = format_count(report["repeated"], "repeated edge"), format_count(report["self_loops"], "self-loop")

@@ -92,7 +92,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
     print_message(f"stream: {streamed} in {summary['stream_seconds']:.2f} s, {changes}")
     if scores := summary.get("view_scores"):
         compared = ", ".join(f"{name} {score:.3f}" for name, score in scores.items())
-        print_message(f"views: {summary['views']}, by the mean reciprocal rank of hidden edges: {compared}")
+        criterion = "mean reciprocal rank of hidden edges"
+        print_message(f"views: {summary['views']}, because no others are clearly better ({criterion}: {compared})")
     if summary["skipped"]:
         first = ", ".join(f"{row:,}" for row in summary["skipped_rows"])
         rows = format_count(summary["skipped"], "row")

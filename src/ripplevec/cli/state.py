@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ripplevec.cli.console import print_json
+from ripplevec.cli.console import format_count, print_json
 from ripplevec.cli.options import Json
 
 if TYPE_CHECKING:
@@ -57,8 +57,9 @@ def verify(directory: Directory, ray_address: RayAddress = None, json: Json = Fa
     else:
         for fault in result["faults"]:
             typer.echo(fault)
-        count, sequence, digest = len(result["faults"]), result["sequence"], result["digest"]
-        typer.echo(f"{directory}: {count:,} faults, batch {sequence}, digest {digest}")
+        faults, sequence, digest = format_count(len(result["faults"]), "fault"), result["sequence"], result["digest"]
+        state = "its state cannot be restored" if digest is None else f"batch {sequence}, digest {digest}"
+        typer.echo(f"{directory}: {faults}, {state}")
     if result["faults"]:
         raise typer.Exit(3)
 
@@ -108,7 +109,9 @@ def choose_factory(metadata: Mapping[str, Any], ray_address: str | None) -> Mode
 def _lock_directory(directory: Path) -> DirectoryLock:
     """Lock an existing directory for exclusive use; do not create a missing one."""
     from ripplevec.durability.directory_lock import DirectoryLock
+    from ripplevec.util.checked_directory import check_not_saved_model
 
     if not directory.is_dir():
         raise typer.BadParameter(f"{directory} is not a directory")
+    check_not_saved_model(directory)
     return DirectoryLock(directory)

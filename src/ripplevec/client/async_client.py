@@ -55,6 +55,9 @@ class AsyncClient:
         self._http = httpx.AsyncClient(**protocol.client_options(url, token, timeout))
         self._retry_policy = protocol.retry_policy(retries)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self._http.base_url).rstrip('/')!r})"
+
     async def add_vertex(
         self,
         vertex: Id,

@@ -66,6 +66,10 @@ class ServiceError(RipplevecError):
         return f"the service answered {self.status}: {self.reason}"
 
 
+class RefusedValueError(ServiceError, InvalidValueError):
+    """The service refused a value of the request. Also an `InvalidValueError`, the error of a model."""
+
+
 class NotFoundError(ServiceError, KeyError):
     """The service does not know a vertex or an edge of the request.
 
@@ -73,7 +77,7 @@ class NotFoundError(ServiceError, KeyError):
     """
 
 
-class _NotFoundVertexError(NotFoundError, UnknownVertexError):
+class NotFoundVertexError(NotFoundError, UnknownVertexError):
     """A vertex of the request is unknown."""
 
     def __init__(self, status: int, reason: str, missing: Sequence[Id]) -> None:
@@ -82,7 +86,7 @@ class _NotFoundVertexError(NotFoundError, UnknownVertexError):
         self.args = (status, reason, self.missing)  # the constructor's arguments, so that the error can be pickled
 
 
-class _NotFoundEdgeError(NotFoundError, UnknownEdgeError):
+class NotFoundEdgeError(NotFoundError, UnknownEdgeError):
     """An edge of the request is unknown."""
 
     def __init__(self, status: int, reason: str, missing: Sequence[Sequence[Id]]) -> None:
@@ -371,9 +375,9 @@ def error_of(response: httpx.Response) -> ServiceError:
     except (ValueError, KeyError, TypeError, AttributeError):
         reason, missing = response.reason_phrase, None
     if response.status_code == 404 and missing:
-        kind = _NotFoundEdgeError if isinstance(missing[0], list) else _NotFoundVertexError
+        kind = NotFoundEdgeError if isinstance(missing[0], list) else NotFoundVertexError
         return kind(response.status_code, reason, missing)
-    error_class = {404: NotFoundError, 410: TooOldError}.get(response.status_code, ServiceError)
+    error_class = {404: NotFoundError, 410: TooOldError, 422: RefusedValueError}.get(response.status_code, ServiceError)
     retry_after = response.headers.get("retry-after", "")
     return error_class(response.status_code, reason, float(retry_after) if retry_after.isdigit() else 0.0)
 
@@ -444,5 +448,7 @@ def _is_temporary(error: BaseException) -> bool:
 
 def client_options(url: str, token: str | None, timeout: float) -> dict[str, Any]:
     """Return the keyword arguments for `httpx.Client` and `httpx.AsyncClient`."""
+    if not url.startswith(("http://", "https://")):
+        raise InvalidValueError.of("url", "an address such as http://127.0.0.1:8080", url)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return {"base_url": url, "headers": headers, "timeout": timeout}

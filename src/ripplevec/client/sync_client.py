@@ -56,6 +56,9 @@ class Client:
         self._http = httpx.Client(**protocol.client_options(url, token, timeout))
         self._retry_policy = protocol.retry_policy(retries)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self._http.base_url).rstrip('/')!r})"
+
     def add_vertex(
         self,
         vertex: Id,

@@ -6,21 +6,20 @@ them like any other row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.routing import split_positions
+from ripplevec.cluster.mesh import Mesh
+from ripplevec.cluster.routing import split_at
+from ripplevec.cluster.row_exchange import ReceivedRows, group_rows
 from ripplevec.graph.adjacency import Adjacency, RowArray
 from ripplevec.rules._kernels import UNLIMITED, count_neighbor_reads
 from ripplevec.rules.vector_store import VectorStore
-
-PushedRows: TypeAlias = "tuple[NDArray[np.int32], NDArray[Any]]"
-"""Rows that a shard sends without a request: the row numbers on the sending shard, and the vectors."""
 
 
 class RemoteNeighbors:
@@ -28,10 +27,10 @@ class RemoteNeighbors:
 
     Attributes
     ----------
-    requested
-        For each shard, the rows that are needed from it.
     codes
-        Row codes of the halo rows `first_row` to `end_row`.
+        Row codes of the halo rows `first_row` to `end_row`, grouped by shard.
+    bounds
+        Where the codes of each shard begin, and the end of the last ones.
     """
 
     def __init__(self, adjacency: Adjacency, slots: RowArray, shards: int, first_row: int) -> None:
@@ -39,14 +38,17 @@ class RemoteNeighbors:
         self._original = adjacency.links.neighbor[slots]
         codes = -1 - self._original.astype(np.int64)
         index, self._distinct, self._table = kernels.index_distinct(codes)
-        by_shard = split_positions(self._distinct, shards)
-        order = np.concatenate(by_shard)
+        order, self.bounds = kernels.group_by_shard(self._distinct, shards)
         self.codes = self._distinct[order]
         self._row_of_index = np.empty_like(order)
         self._row_of_index[order] = first_row + np.arange(order.size)
         self._row_of_slot = self._row_of_index[index]
-        self.requested: list[RowArray] = [self._distinct[positions] // shards for positions in by_shard]
         self.end_row = first_row + order.size
+
+    @property
+    def requested(self) -> list[RowArray]:
+        """For each shard, the rows that are needed from it."""
+        return split_at(self.codes // self.shards, self.bounds)
 
     def find_rows(self, codes: RowArray) -> RowArray:
         """Return the halo rows of codes, −1 for codes that are not in the halo."""
@@ -74,19 +76,34 @@ class Halo(RemoteNeighbors):
         store.graph.adjacency.ensure_rows(self.end_row)
         store.grow()
 
-    def receive(self, parts: Sequence[NDArray[Any]], block: NDArray[Any] | None = None) -> None:
-        """Store the requested rows: one part per shard, each in the requested order, as packed by `pack_rows`.
+    def request(self, mesh: Mesh, *numbers: int) -> tuple[ReceivedRows, NDArray[np.int64]]:
+        """Send the requests for the halo rows, together with all other shards.
 
-        They are rows of the store, or of another block with as many rows.
+        Returns the rows that the shards request from this one, and the numbers that each shard has sent along.
         """
-        store, first = self._store, self.first_row
-        target = store.kernel_array if block is None else block
-        for requested, part in zip(self.requested, parts, strict=True):
-            rows = slice(first, first + requested.size)
-            target[rows] = part[: requested.size]
-            if len(part) > requested.size:
-                store.placed[rows] = _trailing_bytes(part, requested.size)
-            first = rows.stop
+        (requested,), all_numbers = mesh.exchange_rows(
+            group_rows([self.codes // self.shards], self.bounds), numbers=numbers
+        )
+        return requested, all_numbers
+
+    def fill(
+        self, mesh: Mesh, requested: ReceivedRows, block: NDArray[Any] | None = None, *, with_placed: bool = False
+    ) -> int:
+        """Send the rows that other shards have requested, and store those that this shard has requested.
+
+        They are rows of the store, optionally with their `placed` flags, or of another block with as many rows. Return
+        the bytes sent.
+        """
+        store, halo_rows, (rows,) = self._store, slice(self.first_row, self.end_row), requested.columns
+        source = store.kernel_array if block is None else block
+        group = group_rows([gather_rows(source, rows)], requested.bounds)._replace(into=[source[halo_rows]])
+        if not with_placed:
+            mesh.exchange_rows(group)
+            return group.count_bytes(mesh.index)
+        flags = group_rows([store.placed[rows]], requested.bounds)
+        (_, placed), _ = mesh.exchange_rows(group, flags)
+        store.placed[halo_rows] = placed.columns[0]  # a column of a table: bytes cannot be received in it
+        return group.count_bytes(mesh.index) + flags.count_bytes(mesh.index)
 
     def clear(self) -> None:
         """Reset the metadata of the halo rows, so that new vertices can use these rows."""
@@ -102,13 +119,21 @@ class PrefetchedHalo(Halo):
         rows = self.find_rows(codes)
         self._store.graph.arrival[rows[rows >= 0]] = numbers[rows >= 0]
 
-    def receive_pushed(self, pushed: Sequence[PushedRows], stamp: int = 0) -> None:
-        """Store the rows that each shard pushed and mark them with `stamp`; ignore rows that are not in the halo."""
-        store = self._store
-        for shard, (remote_rows, vectors) in enumerate(pushed):
-            if not remote_rows.size:
-                continue
-            rows = self.find_rows(remote_rows * np.int64(self.shards) + shard)
+    def push(self, mesh: Mesh, rows: RowArray, bounds: NDArray[np.int64], stamp: int = 0) -> int:
+        """Send rows to the shards that read them, and store the rows that other shards push.
+
+        Received rows are marked with `stamp`; rows that are not in this halo are ignored. Return the bytes sent.
+        """
+        group = group_rows([rows.astype(np.int32), gather_rows(self._store.kernel_array, rows)], bounds)
+        (pushed,), _ = mesh.exchange_rows(group)
+        self.receive_pushed(pushed, stamp)
+        return group.count_bytes(mesh.index)
+
+    def receive_pushed(self, pushed: ReceivedRows, stamp: int = 0) -> None:
+        """Store pushed rows: their row numbers on the shards that pushed them, and their vectors."""
+        (remote_rows, vectors), store = pushed.columns, self._store
+        if remote_rows.size:
+            rows = self.find_rows(remote_rows * np.int64(self.shards) + pushed.repeat_shards())
             kernels.scatter_rows(vectors, rows, store.kernel_array, store.placed)
             store.seen[rows[rows >= 0]] = stamp
 
@@ -123,34 +148,8 @@ def collect_slots(
     return slots[:found], owners[:found]
 
 
-def pack_pushed_rows(store: VectorStore, rows: RowArray) -> PushedRows:
-    """Pack row numbers and vectors to be pushed to another shard."""
-    return rows.astype(np.int32), pack_rows(store, rows)
-
-
-def pack_rows(store: VectorStore, rows: RowArray, *, with_placed: bool = False) -> NDArray[Any]:
-    """Copy the vectors of rows into one matrix; optionally append their `placed` flags as bytes in trailing rows.
-
-    A single matrix is transferred without serialization.
-    """
-    source = store.kernel_array
-    if not rows.size:
-        return source[:0]
-    trailing = -(-rows.size // (source.shape[1] * source.itemsize)) if with_placed else 0
-    part = np.empty((rows.size + trailing, source.shape[1]), source.dtype)
-    kernels.gather_rows(source, rows, part)
-    if trailing:
-        _trailing_bytes(part, rows.size)[:] = store.placed[rows]
-    return part
-
-
 def gather_rows(block: NDArray[Any], rows: RowArray) -> NDArray[Any]:
     """Copy rows of a block into one matrix."""
     part = np.empty((rows.size, block.shape[1]), block.dtype)
     kernels.gather_rows(block, rows, part)
     return part
-
-
-def _trailing_bytes(part: NDArray[Any], rows: int) -> NDArray[np.uint8]:
-    """Return the first `rows` bytes after the first `rows` rows of a matrix, as a view."""
-    return part[rows:].reshape(-1).view(np.uint8)[:rows]

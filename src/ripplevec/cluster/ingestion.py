@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, IdColumn, Op, select_rows, take_ids
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.routing import assign_shards, join_id_columns, split_at, split_positions
+from ripplevec.cluster.routing import assign_shards, join_id_columns, split_positions
+from ripplevec.cluster.row_exchange import RowGroup, broadcast_rows, group_rows
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import unit_weights
 from ripplevec.temporal.window import Window
@@ -110,22 +111,23 @@ class GraphUpdate:
         of_new = np.flatnonzero(adds & (np.minimum(numbers[:, 0], numbers[:, 1]) >= self.first_new))
         edges_of_new = codes[of_new], numbers[of_new]
         only_arrivals = bool(np.all(adds & (np.maximum(numbers[:, 0], numbers[:, 1]) >= self.first_new)))
-        parts = zip(*(split_at(column, begin) for column in columns), self._split_times(batch, codes), strict=True)
-        blocks = [(part, edges_of_new, int(only_arrivals)) for part in parts]  # plain tuples are not pickled
-        to_others = [block for shard, (block, *_) in enumerate(blocks) if shard != self.mesh.index]
-        self.shard.sent += sum(column.nbytes for block in to_others for column in block)
-        received, edges, only_arrivals_of_shards = zip(*self.mesh.exchange(blocks), strict=True)
-        self._edges_of_new += edges
-        self.only_arrivals &= all(only_arrivals_of_shards)
-        columns_by_name = zip(*received, strict=True)
-        self.shard.apply_slice(EndpointBlock(*map(np.concatenate, columns_by_name)))
+        times, time_bounds = self._group_times(batch, codes)
+        block = group_rows(columns, begin)
+        received, flags = self.mesh.exchange_rows(
+            block, group_rows([times], time_bounds), broadcast_rows(edges_of_new, size), numbers=[only_arrivals]
+        )
+        self.shard.sent += block.count_bytes(self.mesh.index)
+        own, own_times, edges = (rows.columns for rows in received)
+        self._edges_of_new.append((edges[0], edges[1]))
+        self.only_arrivals &= bool(flags.all())
+        self.shard.apply_slice(EndpointBlock(*own, *own_times))
 
-    def _split_times(self, batch: Batch, codes: RowArray) -> list[NDArray[np.float64]]:
-        """Return the times of the endpoints of each shard; empty arrays unless edges expire."""
-        size = self.mesh.size
+    def _group_times(self, batch: Batch, codes: RowArray) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the times of the endpoints, grouped by shard, and the bounds; no times unless edges expire."""
         if self.shard.window is None or batch.time is None:
-            return [NO_TIMES] * size
-        return [batch.time[part // 2] for part in split_positions(codes.reshape(-1) % size, size)]
+            return NO_TIMES, np.zeros(self.mesh.size + 1, np.int64)
+        order, bounds = kernels.group_by_shard(codes.reshape(-1), self.mesh.size)
+        return batch.time[order // 2], bounds
 
     def intern(self, batch: Batch, first: int) -> tuple[RowArray, RowArray]:
         """Return row codes and arrival numbers of both endpoints; new vertices get a row and a number.
@@ -144,21 +146,19 @@ class GraphUpdate:
         ]
         rows, answers = self._intern_requested(self.mesh.exchange(requests))
         own_positions = -2 - graph.arrival[rows]
-        received = self.mesh.exchange([(answer, own_positions) for answer in answers])
-        all_positions = np.sort(np.concatenate([new for _, new in received]))
+        (answered, new), _ = self.mesh.exchange_rows(answers, broadcast_rows([own_positions], size))
+        all_positions = np.sort(new.columns[0])
         graph.arrival[rows] = self.next_arrival + np.searchsorted(all_positions, own_positions)
         codes, numbers = np.empty((2, len(batch), 2), np.int64)
-        for end in (0, 1):
-            end_rows, end_numbers = zip(*(answer[end] for answer, _ in received), strict=True)
-            entries = np.concatenate(positions[end]), end
-            codes[entries] = np.concatenate([part * size + shard for shard, part in enumerate(end_rows)])
-            numbers[entries] = np.concatenate(end_numbers)
+        entries = np.concatenate([2 * at[shard] + end for shard in range(size) for end, at in enumerate(positions)])
+        codes.reshape(-1)[entries] = answered.columns[0] * size + answered.repeat_shards()
+        numbers.reshape(-1)[entries] = answered.columns[1]
         kernels.number_by_position(numbers.reshape(-1), all_positions, self.next_arrival)
         self.next_arrival += all_positions.size
         return codes, numbers
 
-    def _intern_requested(self, requests: list[Any]) -> tuple[RowArray, list[Any]]:
-        """Give rows to the ids that the shards ask for; return new rows, by position, and the answer to each shard."""
+    def _intern_requested(self, requests: list[Any]) -> tuple[RowArray, RowGroup]:
+        """Give rows to the ids that the shards ask for; return new rows, by position, and the answers to all shards."""
         shard, requested = self.shard, [request for requests_of_shard in requests for request in requests_of_shard]
         ids, positions = join_id_columns([ids for ids, _ in requested]), np.concatenate([at for _, at in requested])
         rows, arrival = shard.intern(ids), shard.graph.arrival
@@ -167,9 +167,8 @@ class GraphUpdate:
         new_rows = new_rows[np.argsort(-arrival[new_rows])]
         shard.store.vectors[new_rows] = 0  # a halo may have used these rows
         self._new_rows.append(new_rows)
-        bounds = np.cumsum([0, *(at.size for _, at in requested)])
-        answers = list(zip(split_at(rows, bounds), split_at(arrival[rows], bounds), strict=True))
-        return new_rows, [answers[2 * index : 2 * index + 2] for index in range(self.mesh.size)]
+        counts = [sum(at.size for _, at in requests_of_shard) for requests_of_shard in requests]
+        return new_rows, group_rows([rows, arrival[rows]], np.cumsum([0, *counts]))
 
     def _remove_vertex(self, column: IdColumn) -> None:
         """Remove a vertex with all its edges."""

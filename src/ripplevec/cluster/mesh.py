@@ -1,7 +1,8 @@
 """Mesh: direct connections between all shards, over which they exchange data without the driver.
 
 All shards of a model run the same program at the same time (SPMD). Where one needs data of the others, all of them call
-`exchange`. Messages between two shards arrive in the order in which they were sent, so they need no tags.
+`exchange_rows`, which sends rows of arrays without describing them, or `exchange` for any other data. Messages between
+two shards arrive in the order in which they were sent, so they need no tags.
 
 On Ray, a mesh consists of socket connections between the actors: `benchmarks/mesh_latency.py` compares an exchange with
 a Ray call between actors, which takes many times as long.
@@ -15,7 +16,7 @@ import pickle
 import socket
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import reduce
@@ -27,11 +28,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ripplevec.cluster.row_exchange import RowExchange, view_bytes
 from ripplevec.errors import LostStateError
 
 Value = TypeVar("Value")
 INLINE_BYTES = 64 * 1024  # larger messages are sent by a thread, so that two shards can send to each other at once
 SOCKET_BUFFER = 4 * INLINE_BYTES  # bytes of messages that a socket accepts before the peer reads them
+MAX_PARTS = 64  # per system call
 ALIGNMENT = 64  # bytes
 _UINT64 = struct.Struct("<Q")
 _ABORTED = object()  # message of a shard that has closed its mesh
@@ -45,7 +48,7 @@ class PeerLostError(ShardLostError):
     """A shard stopped because another one is gone: a consequence, not the cause."""
 
 
-class Mesh:
+class Mesh(RowExchange):
     """The connections of one shard.
 
     Attributes
@@ -74,17 +77,9 @@ class Mesh:
         """Return the sum of a value over all shards, added in the order of the shards."""
         return reduce(add, self.gather(value))
 
-    @property
-    def peers(self) -> list[int]:
-        """The other shards, beginning with the next one, so that not all send to the same shard first."""
-        return [(self.index + step) % self.size for step in range(1, self.size)]
-
     def send_all(self, messages: dict[int, Any]) -> None:
         """Send a message to each of some shards, without waiting until they read it."""
         raise NotImplementedError
-
-    def flush(self) -> None:
-        """Wait until all messages are sent, so that arrays in them may be modified."""
 
     def receive(self, peer: int) -> Any:
         """Return the next message of a shard; raise `ShardLostError` if its connection is closed."""
@@ -101,6 +96,7 @@ class LocalMesh(Mesh):
     def __init__(self, index: int, queues: dict[tuple[int, int], SimpleQueue[Any]], size: int) -> None:
         super().__init__(index, size)
         self._queues = queues
+        self._unread: dict[int, memoryview] = {}  # bytes of each shard that have left the queue
 
     def send_all(self, messages: dict[int, Any]) -> None:
         """Put the messages into the queues of their receivers."""
@@ -113,6 +109,22 @@ class LocalMesh(Mesh):
         if message is _ABORTED:
             raise PeerLostError(f"Shard {peer} stopped in the middle of an update.")
         return message
+
+    def send_parts(self, heads: Mapping[int, list[memoryview]], bodies: Mapping[int, list[memoryview]]) -> None:
+        """Put bytes into the queues of their receivers."""
+        for peer, head in heads.items():
+            if contents := b"".join([*head, *bodies[peer]]):
+                self._queues[self.index, peer].put(memoryview(contents))
+
+    def receive_parts(self, peer: int, parts: list[memoryview]) -> None:
+        """Wait for the next bytes of a shard."""
+        for part in parts:
+            filled = 0
+            while filled < len(part):
+                unread = self._unread.pop(peer, None) or self.receive(peer)
+                count = min(len(unread), len(part) - filled)
+                part[filled : filled + count] = unread[:count]
+                self._unread[peer], filled = unread[count:], filled + count
 
     def close(self) -> None:
         """Make all other shards fail when they wait for this one."""
@@ -257,12 +269,21 @@ class SocketMesh(Mesh):
         """Send small messages immediately, and large ones from a thread."""
         packed = {peer: _pack(message) for peer, message in messages.items()}
         self.flush()
-        if all(sum(map(len, parts)) <= INLINE_BYTES for parts in packed.values()):
+        if _fits_inline(packed):
             self._send(packed)
         else:
             self._sending = self._sender.submit(self._send, packed)
 
-    def _send(self, packed: dict[int, list[memoryview]]) -> None:
+    def send_parts(self, heads: Mapping[int, list[memoryview]], bodies: Mapping[int, list[memoryview]]) -> None:
+        """Send small bodies immediately; if one is large, send all heads immediately and the bodies from a thread."""
+        self.flush()
+        if _fits_inline(bodies):
+            self._send({peer: head + bodies[peer] for peer, head in heads.items()})
+        else:
+            self._send(heads)
+            self._sending = self._sender.submit(self._send, bodies)
+
+    def _send(self, packed: Mapping[int, list[memoryview]]) -> None:
         for peer, parts in packed.items():
             try:
                 _send_parts(self._sockets[peer], parts)
@@ -279,6 +300,13 @@ class SocketMesh(Mesh):
         """Wait for the next message of a shard."""
         try:
             return _receive_message(self._sockets[peer])
+        except OSError as error:
+            raise PeerLostError(f"Shard {peer} is unreachable: {error}") from error
+
+    def receive_parts(self, peer: int, parts: list[memoryview]) -> None:
+        """Wait for the next bytes of a shard, and store them without another copy."""
+        try:
+            _receive_parts(self._sockets[peer], parts)
         except OSError as error:
             raise PeerLostError(f"Shard {peer} is unreachable: {error}") from error
 
@@ -327,7 +355,7 @@ def _describe(value: Any, arrays: list[memoryview]) -> Any:
     if kind is int or value is None:
         return value
     if kind is np.ndarray and value.dtype.kind in "iuf" and value.flags.c_contiguous:
-        arrays.append(value.reshape(-1).view(np.uint8).data)
+        arrays.append(view_bytes(value))
         return value.dtype.str, value.shape, value.nbytes
     buffers: list[pickle.PickleBuffer] = []
     pickled = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
@@ -370,15 +398,16 @@ def _padding(length: int) -> bytes:
     return bytes(-length % ALIGNMENT)
 
 
+def _fits_inline(messages: Mapping[int, list[memoryview]]) -> bool:
+    """Return whether all messages are small enough to be sent at once."""
+    return all(sum(map(len, parts)) <= INLINE_BYTES for parts in messages.values())
+
+
 def _send_parts(connection: socket.socket, parts: list[memoryview]) -> None:
     """Send all parts, as many as possible per system call."""
     remaining = list(parts)
     while remaining:
-        sent = connection.sendmsg(remaining[:64])
-        while remaining and sent >= len(remaining[0]):
-            sent -= len(remaining.pop(0))
-        if sent:
-            remaining[0] = remaining[0][sent:]
+        remaining = _drop_bytes(remaining, connection.sendmsg(remaining[:MAX_PARTS]))
 
 
 def _receive_message(connection: socket.socket) -> Any:
@@ -388,10 +417,25 @@ def _receive_message(connection: socket.socket) -> Any:
 
 def _receive_bytes(connection: socket.socket, length: int) -> memoryview:
     """Receive exactly this many bytes into new memory; arrays in them are writable."""
-    received, begin = np.empty(length, np.uint8).data, 0
-    while begin < length:
-        count = connection.recv_into(received[begin:])
+    received = np.empty(length, np.uint8).data
+    _receive_parts(connection, [received])
+    return received
+
+
+def _receive_parts(connection: socket.socket, parts: list[memoryview]) -> None:
+    """Fill all parts, as many as possible per system call."""
+    remaining = [part for part in parts if len(part)]
+    while remaining:
+        count = connection.recvmsg_into(remaining[:MAX_PARTS])[0]
         if not count:
             raise ConnectionResetError("connection closed")
-        begin += count
-    return received
+        remaining = _drop_bytes(remaining, count)
+
+
+def _drop_bytes(parts: list[memoryview], count: int) -> list[memoryview]:
+    """Return what is left of some parts after their first bytes have been sent or received."""
+    for position, part in enumerate(parts):
+        if count < len(part):
+            return [part[count:], *parts[position + 1 :]]
+        count -= len(part)
+    return []

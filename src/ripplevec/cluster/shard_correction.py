@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.cluster.halo import Halo, collect_slots, gather_rows
+from ripplevec.cluster.halo import Halo, collect_slots
 from ripplevec.cluster.mesh import Mesh
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.rules._correction_kernels import SLICE_ROWS
@@ -104,13 +104,12 @@ class ShardCorrection(GradualCorrection):
         slots, _ = collect_slots(store.graph.adjacency, rows, remote_only=True)
         halo = Halo(store, slots, self.mesh.size, store.graph.row_count)
         self.workspace.grow(store.graph.adjacency.capacity)
-        requested, all_left = zip(*self.mesh.exchange([(part, left) for part in halo.requested]), strict=True)
+        requested, all_left = halo.request(self.mesh, left)
         if self.stage_name in ("filter", "probe", "project", "catch_up"):
             read = self.workspace.rows if self.stage_name == "catch_up" else self.workspace.current
-            block = store.as_kernel_array(read.array)
-            halo.receive(self.mesh.exchange([gather_rows(block, part) for part in requested]), block)
+            halo.fill(self.mesh, requested, store.as_kernel_array(read.array))
         with halo.mapped():
-            yield all_left
+            yield all_left[:, 0].tolist()
 
     # ------------------------------------------------------------------ batches in the meantime
 

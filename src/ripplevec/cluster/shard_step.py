@@ -11,7 +11,6 @@ all read the values from before the operation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.cluster import _kernels as shard_kernels
-from ripplevec.cluster.halo import Halo, PrefetchedHalo, collect_slots, pack_pushed_rows, pack_rows
+from ripplevec.cluster.halo import Halo, PrefetchedHalo, collect_slots
 from ripplevec.cluster.ingestion import NO_ROWS, GraphUpdate
 from ripplevec.cluster.routing import split_at, split_positions, split_rows
+from ripplevec.cluster.row_exchange import ReceivedRows
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.influence import _kernels as influence
 from ripplevec.rules import _kernels as kernels
@@ -46,7 +46,7 @@ class RequestedFrontier(NamedTuple):
     size: int  # vertices in the frontier
     reads: int  # neighbors of these vertices
     max_degree: int  # of one of these vertices
-    rows: Sequence[RowArray] = ()  # for each shard, the rows that it has requested from this one
+    rows: ReceivedRows | None = None  # that the shards have requested from this one
 
 
 class ShardBackend:
@@ -122,11 +122,11 @@ class ShardBackend:
         placed = self.store.placed[self.unpushed // shards] == 1
         self.pushed.append(self.unpushed[placed])
         self.unpushed = self.unpushed[~placed]
-        selected = split_rows(np.concatenate([self.pushed[-1], moved]), shards)
-        packed = [pack_pushed_rows(self.store, rows) for rows in selected]
-        self.shard.sent += sum(column.nbytes for columns in packed for column in columns)
-        self.shard.needed += sum(vectors.nbytes for _, vectors in packed)
-        self.prefetched.receive_pushed(self.mesh.exchange(packed), stamp)
+        selected = np.concatenate([self.pushed[-1], moved])
+        order, bounds = shard_kernels.group_by_shard(selected, shards)
+        sent = self.prefetched.push(self.mesh, selected[order] // shards, bounds, stamp)
+        self.shard.sent += sent
+        self.shard.needed += selected.size * self.store.vectors[:1].nbytes
 
     # ------------------------------------------------------------------ placement of existing vertices
 
@@ -212,7 +212,7 @@ class ShardBackend:
     def refresh_frontier(self, limit: int, depth: int) -> int:
         """Refresh the frontier of this shard; send its requests again if some vertex reads a sample of neighbors."""
         requested, total_reads = self.requested, self.requested.reads
-        if requested.halo is not None and requested.max_degree <= limit:
+        if requested.halo is not None and requested.rows is not None and requested.max_degree <= limit:
             halo = requested.halo
             self._fill_halo(halo, requested.rows)
         else:
@@ -237,12 +237,11 @@ class ShardBackend:
         rows = self.frontier if max_degree <= self.context.max_reads else NO_ROWS  # others read a sample, most likely
         slots, _ = self._collect_slots(rows, UNLIMITED, 0, remote_only=True)
         halo = Halo(self.store, slots, self.mesh.size, self.prefetched.end_row)
-        numbers = self.frontier.size, reads, *counts
-        received = self.mesh.exchange([(part, max_degree, numbers) for part in halo.requested])
-        requested, max_degrees, all_numbers = zip(*received, strict=True)
-        size, total_reads, *totals = map(sum, zip(*all_numbers, strict=True))
-        usable = halo if max(max_degrees) <= self.context.max_reads else None
-        self.requested = RequestedFrontier(usable, size, total_reads, max(max_degrees), requested)
+        requested, numbers = halo.request(self.mesh, max_degree, self.frontier.size, reads, *counts)
+        max_degree = int(numbers[:, 0].max())
+        size, total_reads, *totals = numbers[:, 1:].sum(axis=0).tolist()
+        usable = halo if max_degree <= self.context.max_reads else None
+        self.requested = RequestedFrontier(usable, size, total_reads, max_degree, requested)
         self._count_requested(halo)
         return totals
 
@@ -377,17 +376,15 @@ class ShardBackend:
         """
         slots, _ = self._collect_slots(rows, limit, depth, remote_only=True)
         halo = Halo(self.store, slots, self.mesh.size, self.prefetched.end_row)
-        requested, summands = zip(*self.mesh.exchange([(part, summand) for part in halo.requested]), strict=True)
+        requested, summands = halo.request(self.mesh, summand)
         self._count_requested(halo)
         self._fill_halo(halo, requested, with_placed=with_placed)
-        return halo, sum(summands)
+        return halo, int(summands.sum())
 
-    def _fill_halo(self, halo: Halo, requested: Sequence[RowArray], *, with_placed: bool = False) -> None:
+    def _fill_halo(self, halo: Halo, requested: ReceivedRows, *, with_placed: bool = False) -> None:
         """Send the rows that other shards have requested, and store those that this shard has requested."""
-        packed = [pack_rows(self.store, part, with_placed=with_placed) for part in requested]
-        self.shard.sent += sum(part.nbytes for part in packed)
-        self.shard.needed += sum(part.size for part in requested) * self.store.vectors[:1].nbytes
-        halo.receive(self.mesh.exchange(packed))
+        self.shard.sent += halo.fill(self.mesh, requested, with_placed=with_placed)
+        self.shard.needed += requested.columns[0].size * self.store.vectors[:1].nbytes
 
     def _count_requested(self, halo: Halo) -> None:
-        self.shard.sent += sum(part.nbytes for part in halo.requested)
+        self.shard.sent += halo.codes.nbytes

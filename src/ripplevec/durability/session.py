@@ -160,6 +160,9 @@ class Session(SessionVerbs):
         self.recoveries = 0
         self.model.on_loss = self._start_recovery
 
+    def __repr__(self) -> str:
+        return f"Session({str(self.directory)!r}): {'closed' if self._closed else repr(self.model)}"
+
     # ------------------------------------------------------------------ single batches
 
     def apply(

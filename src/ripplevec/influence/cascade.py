@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from ripplevec.util.growable_array import grow_array
 
 UNLIMITED_DEPTH = -1  # as many rounds as reach new vertices
 NO_ROWS: RowArray = np.empty(0, np.int64)
+NEWCOMER = -1  # row of the next arrival, which is not in the graph yet
 _SAVED_ARRAYS = ("owner", "made", "begin", "members")  # names of attributes and of saved arrays
 
 
@@ -74,15 +76,10 @@ class Cascade:
         self, reads: RowReads, neighbors: RowArray, weights: NDArray[np.float32], attempt: int = 0
     ) -> RowArray:
         """Return the rows that the next arrival would influence if it had edges with these weights; nothing changes."""
-        key = draw_key(self.seed, reads.next_arrival, attempt)
-        order = np.argsort(neighbors, kind="stable")
+        return self._sample_next_arrival(_GraphWithNewcomer(reads, neighbors, weights), self.depth, attempt)
 
-        def read_in_strength(rows: RowArray) -> NDArray[np.float64]:
-            at = order[np.minimum(np.searchsorted(neighbors, rows, sorter=order), neighbors.size - 1)]
-            own_edges = np.where(neighbors[at] == rows, weights[at], 0)
-            return reads.read_rows(rows, "in_strength") + own_edges
-
-        return spread_by_reads(reads, reads.next_arrival, (neighbors, weights), self.depth, key, read_in_strength)[0]
+    def _sample_next_arrival(self, graph: _GraphWithNewcomer, depth: int, attempt: int) -> RowArray:
+        return graph.spread(NEWCOMER, depth, draw_key(self.seed, graph.next_arrival, attempt))[0]
 
 
 class CachedCascade(Cascade):
@@ -92,11 +89,12 @@ class CachedCascade(Cascade):
     be out of date.
     """
 
-    def __init__(self, depth: int | None, seed: int) -> None:
+    def __init__(self, depth: int | None, seed: int, *, directed: bool = False) -> None:
         if depth is None:
             raise InvalidValueError.of("depth", "a number of rounds when reuse_influence is on", depth)
         super().__init__(depth, seed)
         self.stored_rounds = max(depth - 1, 0)  # rounds cached per vertex
+        self.directed = directed  # whether edges lead from an arrival to its neighbors only
         # Per row: `owner` is the arrival number of the vertex that the set belongs to. Vertices with arrival number
         # `made` or higher are newer than the set. `begin` holds the bounds of the rounds in `members`.
         self.owner: NDArray[np.int64] = np.full(0, -1, np.int64)
@@ -114,6 +112,32 @@ class CachedCascade(Cascade):
             rounds.append(self._select_new(np.concatenate(cached or [first]), source, rounds))
         self._store(graph, source, rounds[: self.stored_rounds])
         return np.concatenate(rounds)
+
+    def sample_for_newcomer(
+        self, reads: RowReads, neighbors: RowArray, weights: NDArray[np.float32], attempt: int = 0
+    ) -> RowArray:
+        """Return the rows that the next arrival would influence; sets that are missing are sampled but not cached."""
+        graph = _GraphWithNewcomer(reads, neighbors, weights, directed=self.directed)
+        first = self._sample_next_arrival(graph, min(self.depth, 1), attempt)
+        if not self.stored_rounds or not first.size:
+            return first
+        numbers = graph.read_rows(first, "arrival")
+        cached = [self._preview_rounds(graph, row, int(arrival)) for row, arrival in zip(first, numbers, strict=True)]
+        rounds = [first]
+        for parts in zip(*cached, strict=True):  # of one round
+            rounds.append(self._select_new(np.concatenate(parts), NEWCOMER, rounds))
+        return np.concatenate(rounds)
+
+    def _preview_rounds(self, graph: _GraphWithNewcomer, row: int, arrival: int) -> list[RowArray]:
+        """Return the rounds of a vertex: the cached ones, or those that the next arrival would sample and cache."""
+        if row < self.owner.size and self.owner[row] == arrival:
+            rounds = [self.members[first:last] for first, last in pairwise(self.begin[row].tolist())]
+            numbers = [graph.read_rows(rows, "arrival") for rows in rounds]
+            made = self.made[row]
+            return [rows[(at >= 0) & (at < made)] for rows, at in zip(rounds, numbers, strict=True)]
+        rows, ends = graph.spread(row, self.stored_rounds, draw_key(self.seed, arrival, 0))
+        ends = np.append(ends, np.full(max(self.stored_rounds + 1 - ends.size, 0), rows.size))
+        return [rows[first:last] for first, last in pairwise(ends.tolist())]
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the cached sets as arrays."""
@@ -195,6 +219,69 @@ def spread_by_reads(
         targets, outgoing = (reads.read_edges(frontier, name) for name in ("neighbor", "outgoing"))
         sources = np.repeat(reads.read_rows(frontier, "arrival"), reads.read_rows(frontier, "degree"))
     return influenced, np.array(bounds)
+
+
+class _GraphWithNewcomer:
+    """Reads of a graph as they will be after the next arrival; it has these neighbors, and the row `NEWCOMER`."""
+
+    def __init__(
+        self, reads: RowReads, neighbors: RowArray, weights: NDArray[np.float32], *, directed: bool = False
+    ) -> None:
+        order = np.argsort(neighbors, kind="stable")
+        self._reads, self._directed = reads, directed
+        self._neighbors, self._weights = neighbors, weights
+        self._sorted, self._sorted_weights = neighbors[order], weights[order]
+        self.next_arrival = reads.next_arrival
+
+    def spread(self, source: int, depth: int, key: np.uint64) -> tuple[RowArray, NDArray[np.int64]]:
+        """Return the rows that a vertex influences within `depth` rounds, and the bounds of the rounds."""
+        row = np.array([source])
+        edges = (self.read_edges(row, "neighbor"), self.read_edges(row, "outgoing"))
+        number = int(self.read_rows(row, "arrival")[0])
+
+        def read_in_strength(rows: RowArray) -> NDArray[np.float64]:
+            return self.read_rows(rows, "in_strength")
+
+        return spread_by_reads(self, number, edges, depth, key, read_in_strength, excluded=row)
+
+    def read_rows(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return the attribute "arrival", "degree" or "in_strength" of each row."""
+        new = rows == NEWCOMER
+        known = self._reads.read_rows(rows[~new], attribute)
+        if attribute != "arrival":
+            own_edges = self._weights_to_newcomer(rows[~new])
+            known = known + (own_edges > 0 if attribute == "degree" else own_edges)
+        values = np.empty(rows.size, known.dtype)
+        values[~new] = known
+        if new.any():
+            strength = 0.0 if self._directed else float(self._weights.sum(dtype=np.float64))
+            values[new] = {"arrival": self.next_arrival, "degree": self._neighbors.size, "in_strength": strength}[
+                attribute
+            ]
+        return values
+
+    def read_edges(self, rows: RowArray, attribute: str) -> NDArray[Any]:
+        """Return the attribute "neighbor" or "outgoing" of all edges of rows, row by row."""
+        is_neighbor = attribute == "neighbor"
+        known = rows[rows != NEWCOMER]
+        edges = self._reads.read_edges(known, attribute)
+        old_edges = iter(np.split(edges, np.cumsum(self._reads.read_rows(known, "degree"))[:-1]))
+        to_newcomer = iter(self._weights_to_newcomer(known).tolist())
+        parts = [edges[:0]]
+        for row in rows.tolist():
+            if row == NEWCOMER:
+                parts.append(self._neighbors if is_neighbor else self._weights)
+                continue
+            parts.append(next(old_edges))
+            if weight := next(to_newcomer):
+                value = NEWCOMER if is_neighbor else 0 if self._directed else weight
+                parts.append(np.array([value], edges.dtype))
+        return np.concatenate(parts)
+
+    def _weights_to_newcomer(self, rows: RowArray) -> NDArray[np.float32]:
+        """Return the weights of the edges between rows and the next arrival; 0 without an edge."""
+        at = np.minimum(np.searchsorted(self._sorted, rows), self._sorted.size - 1)
+        return np.where(self._sorted[at] == rows, self._sorted_weights[at], np.float32(0))
 
 
 def _unique_in_order(rows: RowArray) -> RowArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -101,7 +101,7 @@ def sink_to(where: str | os.PathLike[str], **options: Any) -> ChangeSink:
     """
     if str(where).partition("://")[0] in VECTOR_STORES:
         return create_vector_store_sink(str(where), **options)
-    url = parse_broker_address(where)
+    url = parse_broker_address(where, VECTOR_STORES)
     if url is None:
         if str(where) == "-":
             return _construct(StdoutSink, **options)
@@ -166,13 +166,14 @@ def dead_letters_to(where: str | os.PathLike[str], **options: Any) -> DeadLetter
     return create_for_broker(url, factories, options)
 
 
-def parse_broker_address(where: str | os.PathLike[str]) -> SplitResult | None:
-    """Return the parts of a Redis or Kafka address; None for a path."""
+def parse_broker_address(where: str | os.PathLike[str], others: Iterable[str] = ()) -> SplitResult | None:
+    """Return the parts of a Redis or Kafka address; None for a path. An error names the other schemes, too."""
     if not isinstance(where, str) or "://" not in where:
         return None
     url = urlsplit(where)
     if url.scheme not in (*REDIS_SCHEMES, "kafka"):
-        raise InvalidValueError.of("address", "redis://…, kafka://… or a path", f"{url.scheme}://…")
+        schemes = ", ".join(f"{scheme}://…" for scheme in ("redis", "kafka", *others))
+        raise InvalidValueError.of("address", f"{schemes} or a path", f"{url.scheme}://…")
     return url
 
 

@@ -40,10 +40,11 @@ class PaperRule(LaplacianRule):
         normalization: str,
         components: str,
         reuse_influence: bool,
+        directed: bool,
     ) -> None:
         super().__init__(dim, normalization=normalization, components=components)
         self.ready = True  # no start needed: the first arrivals in an empty graph get unit vectors
-        self.cascade = (CachedCascade if reuse_influence else Cascade)(depth, seed)
+        self.cascade = CachedCascade(depth, seed, directed=directed) if reuse_influence else Cascade(depth, seed)
         self.on_empty, self.late_placement = on_empty, late_placement
         self.unit_vectors = 0  # number of unit vectors given to arrivals, for columns that the start has left zero
         self.began_empty = True
@@ -88,10 +89,7 @@ class PaperRule(LaplacianRule):
         return np.unique(np.concatenate(moved))
 
     def preview(self, reads: RowReads, neighbors: RowArray, weights: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return the row of the next arrival if it has these edges, with the draws that the arrival would make.
-
-        Stored sets are not used: with `reuse_influence`, all rounds are drawn anew.
-        """
+        """Return the row of the next arrival if it has these edges, with the draws that the arrival would make."""
         row = np.zeros(self.dim)
         if self._columns_in_use() < self.dim:
             row[self._columns_in_use()] = 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,7 +15,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Match, Route
 
 from ripplevec._version import __version__
-from ripplevec.errors import RipplevecError
+from ripplevec.errors import RipplevecError, shorten
 from ripplevec.service import schemas, static_files
 from ripplevec.service.fast_read import FastReadMiddleware
 from ripplevec.service.lifecycle import Runtime
@@ -84,6 +85,9 @@ def create_app(
     return app
 
 
+_NO_ENDPOINT = "path: expected an endpoint of the service, got another path. /docs lists all endpoints"
+
+
 def _add_error_handlers(app: FastAPI) -> None:
     """Answer every error with the same body: `{"error": reason}`."""
 
@@ -97,12 +101,14 @@ def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def handle_invalid_parameters(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        return error_response(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        place = ".".join(map(str, first["loc"][1:] or first["loc"]))  # without "query", "path" or "header"
+        return error_response(422, f"{place}: {first['msg']}, got {shorten(first['input'])}")
 
     @app.exception_handler(HTTPException)
     async def handle_http_error(request: Request, error: HTTPException) -> Response:
         headers = {"Allow": _allowed_methods(request)} if error.status_code == 405 else error.headers
-        return error_response(error.status_code, str(error.detail), headers)
+        reason = _NO_ENDPOINT if (error.status_code, error.detail) == (404, "Not Found") else str(error.detail)
+        return error_response(error.status_code, reason, headers)
 
 
 def _allowed_methods(request: Request) -> str:
@@ -118,7 +124,7 @@ def _allowed_methods(request: Request) -> str:
 
 
 def _extend_openapi(app: FastAPI, runtime: Runtime) -> None:
-    """Add to the OpenAPI description what success means, the tokens of this service, and its vector dimension."""
+    """Add to the OpenAPI description summaries, what success means, tokens and the vector dimension."""
     generate = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -129,6 +135,7 @@ def _extend_openapi(app: FastAPI, runtime: Runtime) -> None:
             for path in PUBLIC_PATHS & description["paths"].keys():
                 description["paths"][path]["get"]["security"] = []
         for operation in (operation for methods in description["paths"].values() for operation in methods.values()):
+            operation["summary"] = re.split(r"[.:](?:\s|$)", operation["description"])[0].replace("\n", " ")
             if operation["responses"]["200"]["description"] == "Successful Response":  # set by FastAPI
                 written = "writes" in operation["tags"]
                 operation["responses"]["200"]["description"] = "The batch is on disk." if written else "The answer."

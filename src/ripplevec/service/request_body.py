@@ -97,7 +97,9 @@ def check_content_type(request: Request, expected: tuple[str, ...]) -> str:
     content_type, _, parameters = request.headers.get("content-type", "").partition(";")
     content_type, charset = content_type.strip().lower(), parameters.strip().lower().replace('"', "")
     if content_type not in expected or charset not in ("", "charset=utf-8"):
-        raise RejectedRequest(415, f"Content-Type: expected {' or '.join(expected)}", {"Accept": ", ".join(expected)})
+        got = repr(content_type) if content_type not in expected else f"{content_type} with {charset!r}"
+        reason = f"Content-Type: expected {' or '.join(expected)}, got {got if content_type else 'none'}"
+        raise RejectedRequest(415, reason, {"Accept": ", ".join(expected)})
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise RejectedRequest(415, "Content-Encoding: expected none", {"Accept-Encoding": "identity"})
     return content_type

@@ -42,6 +42,8 @@ def test_looks_like_header_of_names_returns_true(lines: list[str]) -> None:
         ["head of state,book club", "ann,bread"],  # not only words that name columns
         ["x,y", "1,2,3"],  # another number of fields
         [",", "ann,bob"],
+        ["1,2,inf", "3,4,1"],  # a bad weight
+        ["ann,bob,NaN", "cat,dan,1"],
     ],
 )
 def test_looks_like_header_of_an_edge_returns_false(lines: list[str]) -> None:

@@ -64,7 +64,9 @@ def _is_exception(
 
 
 def _is_number(text: str) -> bool:
-    """Return whether a text is a number, a date or a time."""
+    """Return whether a text is a number, a date or a time. Infinity and NaN are bad numbers, and no names."""
+    if text.strip().lower().lstrip("+-") in ("inf", "infinity", "nan"):
+        return True
     try:
         parse_time(text)
     except RowError:

@@ -14,6 +14,12 @@ const CHARTS_INTERVAL = 800; // below a second, so that every second is read
 const HEALTH_INTERVAL = 2000;
 const RETRY_INTERVAL = 2000;
 const IDLE_AFTER = 4000; // without a new batch
+const FIGURES = [
+  ["vertices", "vertex", "vertices"],
+  ["edges", "edge", "edges"],
+  ["sequence", "batch", "batches"],
+  ["anchors", "anchor", "anchors"],
+];
 
 const find = (selector) => document.querySelector(selector);
 const numberFormat = new Intl.NumberFormat("en");
@@ -60,8 +66,9 @@ async function updateHealth() {
 }
 
 function showModelStats(model) {
-  for (const name of ["vertices", "edges", "sequence", "anchors"]) {
+  for (const [name, one, many] of FIGURES) {
     find(`#${name}`).textContent = numberFormat.format(model[name]);
+    find(`#${name}-name`).textContent = model[name] === 1 ? one : many;
   }
   const isSampled = points.size < 0.98 * model.vertices && model.started;
   const counts = `${numberFormat.format(points.size)} of ${numberFormat.format(model.vertices)}`;
