@@ -64,7 +64,7 @@ def soak() -> str:
         f"{record['hours']:.2f} hours in {_count_parts(parts, whole)}, {_describe_load(parts)}, with "
         f"{record['vertices']:,} vertices: {whole['batches']:,} batches, {whole['anchors']:,} anchors, "
         f"{whole['snapshots']:,} snapshots, {whole['reads'] + whole['searches']:,} reads, {whole['killed']} kills; "
-        f"{'; '.join(whole['faults']) or exact}.{_recovery_time(whole)}{_memory_trend(whole)}",
+        f"{'; '.join(whole['faults']) or exact}.{_recovery_time(parts, whole)}{_memory_trend(whole)}",
         120,
     )
     rows = {
@@ -99,11 +99,15 @@ def _range(values: list[str]) -> str:
     return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
 
 
-def _recovery_time(whole: dict[str, Any]) -> str:
+def _recovery_time(parts: list[dict[str, Any]], whole: dict[str, Any]) -> str:
     if whole["away_seconds_median"] is None:
         return ""
-    longest = whole["away_seconds_longest"]
-    return f" Recovery after a kill took {whole['away_seconds_median']:.1f} s (median) and at most {longest:.1f} s."
+    loads = ((kill, part["load_average_median"]) for part in parts for kill in part["kills_at"])
+    longest, replayed, load = max((kill["away"], kill["replayed"], load) for kill, load in loads)
+    return (
+        f" Recovery after a kill took {whole['away_seconds_median']:.1f} s (median) and at most {longest:.1f} s, for "
+        f"{replayed:,} replayed batches at a load average of {load:.1f}."
+    )
 
 
 def _memory_trend(whole: dict[str, Any]) -> str:

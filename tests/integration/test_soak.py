@@ -202,7 +202,7 @@ def make_part(record: Any, **fields: Any) -> dict[str, Any]:
         "environment": {"machine": {"cores": 2}},
         "continued": False,
         "faults": [],
-        "kills_at": [{"seconds": 1.0, "away": 8.5}],
+        "kills_at": [{"seconds": 1.0, "away": 8.5, "replayed": 40}],
         "samples": [
             {"seconds": 600.0 * n, "batches": 1000 * n, "resident_mb": 500.0 + n % 2, "settled": True} for n in range(7)
         ],
@@ -221,6 +221,7 @@ def make_part(record: Any, **fields: Any) -> dict[str, Any]:
                 "1.00 hours in one part",
                 "at 90 arrivals per second (8 % of",
                 "load average of 12.5",
+                "at most 8.5 s, for 40 replayed batches at a load average of 12.5",
                 "| memory | 2.00 MB",
             ],
         ),
