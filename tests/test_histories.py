@@ -13,7 +13,7 @@ from histories import Follower, Reference, State, make_batches, read_state
 
 from ripplevec import Batch, Changes, Embedder, Session
 from ripplevec.engine import correction_schedule
-from ripplevec.rules import ripple
+from ripplevec.rules import anchor
 from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.rules.ripple import RippleRule
 
@@ -23,7 +23,7 @@ PARAMETERS: dict[str, Any] = {"dim": 6, "anchor_growth": 0.1, "change_threshold"
 @pytest.fixture(autouse=True)
 def slow_anchors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slow down anchors, so that readers read while one is computed or adopted."""
-    for owner, name in ((ripple, "correct_bases"), (RippleRule, "solve_start"), (GradualCorrection, "advance")):
+    for owner, name in ((anchor, "correct_bases"), (RippleRule, "solve_start"), (GradualCorrection, "advance")):
         work = getattr(owner, name)
 
         def slowly(*arguments: Any, work: Any = work, **options: Any) -> Any:

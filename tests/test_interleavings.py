@@ -22,7 +22,7 @@ from ripplevec import Changes, Embedder, Session
 from ripplevec.durability import session as session_module
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.engine import correction_schedule
-from ripplevec.rules import ripple
+from ripplevec.rules import anchor
 from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.service import change_feed as feed_module
@@ -106,7 +106,7 @@ class Run:
         store = Store(self.scheduler, self.expected)
         patch.setattr(sync_module, "create_vector_store_sink", lambda _: store)
         patch.setattr(sync_module, "log_event", lambda *_, **__: None)
-        patch.setattr(ripple, "correct_bases", self._pausing(ripple.correct_bases))
+        patch.setattr(anchor, "correct_bases", self._pausing(anchor.correct_bases))
         for name in ("solve_start", "apply"):
             patch.setattr(RippleRule, name, self._pausing(getattr(RippleRule, name)))
         for name in ("record_batch", "advance", "_begin_stage", "_swap"):

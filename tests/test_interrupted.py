@@ -20,7 +20,7 @@ from ripplevec import Batch, Embedder, Session, embedder
 from ripplevec.batch import Op
 from ripplevec.engine import correction_schedule
 from ripplevec.errors import SelfLoopWarning, StateError
-from ripplevec.rules import ripple
+from ripplevec.rules import anchor
 from ripplevec.rules.ripple import RippleRule
 
 PARAMETERS: dict[str, Any] = {"dim": 4, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
@@ -381,7 +381,7 @@ def test_session_with_a_failed_solver_closes_and_confirms_no_key(
     session = Session(tmp_path / "state", anchor_pace="immediate", **PARAMETERS)
     session.apply(BATCHES[0], key="k0")
     with monkeypatch.context() as patch:
-        patch.setattr(ripple, "correct_bases", fail)
+        patch.setattr(anchor, "correct_bases", fail)
         applied = 0
         with suppress(np.linalg.LinAlgError):
             for applied, batch in enumerate(BATCHES[1:], 1):

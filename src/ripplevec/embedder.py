@@ -1316,7 +1316,10 @@ class Embedder(VectorReads):
         True
         """
         with self._lock.exclude_writers():
-            return self._engine.digest()
+            engine = self._engine
+            if engine.correction is not None:  # an interrupt may have prevented the slices of the last batch
+                self._continue_correction(engine)
+            return engine.digest()
 
     def check(self) -> None:
         """Check internal invariants.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ripplevec import Embedder
-from ripplevec.rules import ripple
+from ripplevec.rules import anchor
 from ripplevec.views.spectral import SpectralView
 
 
@@ -159,7 +159,7 @@ def test_anchor_that_lost_the_spectrum_solves_from_scratch(
 ) -> None:
     model = stream(Embedder(dim=8).fit(random_attachment(600)))
     expected = stream(Embedder(dim=8).fit(random_attachment(600)))
-    correct_bases = ripple.correct_bases
+    correct_bases = anchor.correct_bases
 
     def lose_spectrum(*arguments: Any, **options: Any) -> Any:
         bases = correct_bases(*arguments, **options)
@@ -169,7 +169,7 @@ def test_anchor_that_lost_the_spectrum_solves_from_scratch(
         return bases
 
     with monkeypatch.context() as patch, caplog.at_level(logging.INFO):
-        patch.setattr(ripple, "correct_bases", lose_spectrum)
+        patch.setattr(anchor, "correct_bases", lose_spectrum)
         model.anchor()
     expected.anchor()
     assert "anchor result unusable, solving from scratch" in caplog.text

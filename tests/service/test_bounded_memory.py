@@ -6,6 +6,7 @@ import gc
 import tracemalloc
 from collections import Counter, deque
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from ripplevec.service.settings import Limits
 VERTICES, PER_BATCH = 120, 4
 RETAINED = 8  # batches in the change feed
 WARM_UP, MEASURED = 100, 150  # batches
+PERIODS = 3  # a leak grows in each of them; other threads of the process and work in the background, only in some
 ALLOWED_OBJECTS = 100
 ALLOWED_BYTES = 60_000
 """A leak of one object, or of 400 bytes, per batch exceeds these; caches of bounded size fill before."""
@@ -75,16 +77,17 @@ def test_service_memory_does_not_grow_with_batches(start: Callable[..., Any], mo
         send_batch(service, number)
     tracemalloc.start()
     try:
-        counts = []
-        for first in (WARM_UP, WARM_UP + MEASURED):  # what is traced in the first half replaces what was there before
+        objects, traced = [], []
+        for period in range(PERIODS):  # what is traced in the first one replaces what was there before
+            first = WARM_UP + period * MEASURED
             for number in range(first, first + MEASURED):
                 send_batch(service, number)
-            counts.append((count_objects(), tracemalloc.get_traced_memory()[0]))
+            objects.append(count_objects())
+            traced.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    (objects_before, bytes_before), (objects_after, bytes_after) = counts
-    more = objects_after - objects_before
+    more = min((after - before for before, after in pairwise(objects)), key=Counter.total)
     assert service.runtime.model.engine.anchors > 5
     assert len(service.runtime.model) == VERTICES
     assert more.total() < ALLOWED_OBJECTS, more.most_common(10)
-    assert bytes_after - bytes_before < ALLOWED_BYTES
+    assert min(after - before for before, after in pairwise(traced)) < ALLOWED_BYTES, traced

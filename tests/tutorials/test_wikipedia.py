@@ -13,6 +13,7 @@ from ripplevec.lab.datasets.download import MissingDataError
 from ripplevec.lab.temporal import load_stream
 
 
+@pytest.mark.timeout(1800)  # minutes on two free cores
 def test_wikipedia_results_match_the_page(run_tutorial: Callable[[str], dict[str, Any]]) -> None:
     try:
         load_stream("tgbl-wiki")
