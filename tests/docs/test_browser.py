@@ -76,23 +76,24 @@ def test_search_for_a_term_finds_its_page(address: str, browser: Any) -> None:
     tab.close()
 
 
-def test_names_in_tables_on_a_desktop_are_not_broken(site: Path, browser: Any) -> None:
-    tab = browser.new_page(viewport=DESKTOP)
-    tab.goto((site / "method.html").as_uri())
-    lines = tab.locator("table td code").evaluate_all(
+def count_lines_of_names(browser: Any, viewport: Any, page: Path, selector: str) -> list[tuple[str, int]]:
+    """Return the names that a page shows as code in tables, each with the number of lines that it takes."""
+    tab = browser.new_page(viewport=viewport)
+    tab.goto(page.as_uri())
+    lines = tab.locator(selector).evaluate_all(
         "names => names.map(name => [name.innerText, name.getClientRects().length])"
     )
     tab.close()
+    return [(name, count) for name, count in lines]
+
+
+def test_names_in_tables_on_a_desktop_are_not_broken(site: Path, browser: Any) -> None:
+    lines = count_lines_of_names(browser, DESKTOP, site / "method.html", "table td code")
     assert "change_threshold" in dict(lines)
     assert [name for name, count in lines if name.isidentifier() and count > 1] == []
 
 
 def test_short_names_in_tables_on_a_phone_are_not_broken(site: Path, browser: Any) -> None:
-    tab = browser.new_page(viewport=PHONE)
-    tab.goto((site / "howto/diagnostics.html").as_uri())
-    lines = tab.locator("table td:first-child code").evaluate_all(
-        "names => names.map(name => [name.innerText, name.getClientRects().length])"
-    )
-    tab.close()
+    lines = count_lines_of_names(browser, PHONE, site / "howto/diagnostics.html", "table td:first-child code")
     assert "unplaced" in dict(lines)
     assert [name for name, count in lines if len(name) <= 14 and count > 1] == []
