@@ -49,15 +49,7 @@ class PeerLostError(ShardLostError):
 
 
 class Mesh(RowExchange):
-    """The connections of one shard.
-
-    Attributes
-    ----------
-    index
-        Number of this shard.
-    size
-        Number of shards.
-    """
+    """The connections of one shard; `RowExchange` describes its attributes."""
 
     def __init__(self, index: int, size: int) -> None:
         self.index, self.size = index, size
