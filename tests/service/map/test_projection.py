@@ -135,6 +135,15 @@ def test_match_order_numbers_centers_like_the_most_similar_previous() -> None:
     np.testing.assert_array_equal(match_order(more, known[:2]), more[[1, 0, 2]])
 
 
+def test_match_order_maximizes_the_sum_of_the_cosines() -> None:
+    def directions(*degrees: float) -> np.ndarray:
+        return np.column_stack([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
+
+    previous = directions(0, 37)
+    centers = directions(18, -30)  # the first is most similar to the first, but the second resembles only that one
+    np.testing.assert_array_equal(match_order(centers, previous), centers[[1, 0]])
+
+
 def test_k_means_center_without_rows_is_unchanged() -> None:
     rows = np.array([[1.0, 0.0], [0.9, 0.1]])
     found = k_means(normalize(rows), np.array([[1.0, 0.0], [-1.0, 0.0]]))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import orthogonal_procrustes
+from scipy.optimize import linear_sum_assignment
 
 MAX_COMMUNITIES = 10
 """Largest number of communities: more colors could not be distinguished."""
@@ -132,13 +133,10 @@ def choose_seeds(rows: Points, seed: int) -> Points:
 
 
 def match_order(centers: Points, previous: Points) -> Points:
-    """Reorder centers so that each has the number of the most similar previous one; the best pairs match first."""
-    similarity = centers @ previous.T
+    """Reorder centers so that they have the numbers of similar previous ones: the sum of the cosines is maximal."""
+    matched, match = linear_sum_assignment(centers @ previous.T, maximize=True)
     number = np.full(len(centers), -1)
-    for _ in range(min(similarity.shape)):
-        center, match = np.unravel_index(np.argmax(similarity), similarity.shape)
-        number[center] = match
-        similarity[center], similarity[:, match] = -np.inf, -np.inf
+    number[matched] = match
     unmatched = np.flatnonzero(number < 0)
     free = np.setdiff1d(np.arange(len(centers)), number)
     number[unmatched] = free[: len(unmatched)]
