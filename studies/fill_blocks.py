@@ -123,6 +123,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "views_changed": views.change,
     "arrival_gap": views.arrival_gap,
     "cluster": cluster.cluster,
+    "cluster_goals": cluster.cluster_goals,
     "cluster_model": cluster.cluster_model,
 }
 

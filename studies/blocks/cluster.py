@@ -16,6 +16,7 @@ import _cluster_model as model
 SHARDS, SIZES = (1, 2, 4, 8), (1, 200, 20_000)
 PICTURE = "figures/scaling.svg"
 MAX_ERROR = 0.2  # larger relative errors of the check are pointed out
+MACHINE_GOALS = {16: "8 ×", 64: "25 ×"}  # goals for the throughput in the largest batches
 MODEL_RECORDS = ("cluster.json", "messages.json", "memory.json", "ids.json")
 
 
@@ -73,14 +74,56 @@ def _describe_processor_time(alone: dict[str, Any], two: dict[str, Any], cores: 
     )
 
 
+def cluster_goals() -> str:
+    """Return the goals for shards, the values reached, and what bounds the predictions for many machines."""
+    measured, messages = read_record("cluster.json"), read_record("messages.json")
+    if measured is None or messages is None or not model.can_calibrate(measured, messages):
+        return MISSING
+    costs = _calibrate(measured, messages)
+    small, large = SIZES[1:]
+    rows = {
+        f"throughput of two shards, {_edges(large)} per batch": [
+            "0.8 ×",
+            _ratio(measured[f"shards_2_of_single_{large}"]),
+        ],
+        f"throughput of two shards, {_edges(small)} per batch": [
+            "0.2 ×",
+            _ratio(measured[f"shards_2_of_single_{small}"]),
+        ],
+        "time of a batch of one arrival on two shards": ["8 ms", _time(measured["shards_2_seconds_1"])],
+    }
+    batch, alone = model.BATCHES[-1], model.single_machine_rate(measured)
+    for machines, goal in MACHINE_GOALS.items():
+        predicted = model.predict(costs, machines, batch).edges_per_second / alone
+        rows[f"predicted throughput of {machines} machines, {batch:,} edges per batch"] = [goal, f"{predicted:.1f} ×"]
+    return f"{markdown_table(['goal', 'reached'], rows)}\n\n{_wrap(_describe_work(costs))}"
+
+
+def _describe_work(costs: model.CostModel) -> str:
+    """Return a paragraph about the work per arrival, which bounds the throughput of many machines."""
+    more = {machines: 1 + costs.remote * model.remote_share(machines) / costs.work for machines in MACHINE_GOALS}
+    factors = " and ".join(f"{factor:.1f} on {machines} machines" for machines, factor in more.items())
+    bounds = " and ".join(f"{machines / factor:.0f} ×" for machines, factor in more.items())
+    return (
+        "**What limits many machines.** Almost all neighbors of an arrival are on other machines then. Sending and "
+        f"receiving their rows multiplies the work per arrival by {factors}. Even if messages took no time, the "
+        f"throughput could not exceed {bounds}. With more machines, each has less work per batch, but every exchange "
+        "still has a message for each of the others."
+    )
+
+
+def _calibrate(measured: Any, messages: Any) -> model.CostModel:
+    """Return the cost model, fitted to the records."""
+    return model.calibrate(measured, messages, (read_record("roofline.json") or {}).get("float32_two_over_one", 1.0))
+
+
 def cluster_model() -> str:
     """Return the predictions for many machines, their assumptions, and the check of the model."""
     records = [read_record(name) for name in MODEL_RECORDS]
     measured, messages, memory, ids = records
     if None in records or not model.can_calibrate(measured, messages):
         return MISSING
-    threads = (read_record("roofline.json") or {}).get("float32_two_over_one", 1.0)
-    costs = model.calibrate(measured, messages, threads)
+    costs = _calibrate(measured, messages)
     paragraphs = [
         _describe_limits(costs, measured),
         _describe_check(costs),
