@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -115,6 +116,16 @@ def test_warm_up_leaves_the_model_unchanged(parameters: dict[str, Any]) -> None:
     before = model.digest()
     warm_up(model)
     assert (model.digest(), len(model)) == (before, 0)
+
+
+def test_warm_up_logs_nothing_about_its_small_model(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "ripplevec.rules")
+    model = create_model(build_metadata({"dim": 8}), threads=1)
+    warm_up(model)
+    assert caplog.messages == []
+    ends = [(vertex, (vertex + step) % 300) for vertex in range(300) for step in (1, 2, 5)]
+    model.apply_batch(Batch.of(*map(list, zip(*ends, strict=True))))
+    assert any(message.startswith("views chosen") for message in caplog.messages)
 
 
 def test_warm_up_applies_a_batch_that_is_large_enough_for_threads(monkeypatch: pytest.MonkeyPatch) -> None:

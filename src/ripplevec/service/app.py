@@ -22,12 +22,20 @@ from ripplevec.service.lifecycle import Runtime
 from ripplevec.service.logs import RequestLogMiddleware, log
 from ripplevec.service.map import routes as map_routes
 from ripplevec.service.responses import error_response, exception_response
-from ripplevec.service.routes import changes, operations, vertices, writes
+from ripplevec.service.routes import changes, labels, operations, vertices, writes
 from ripplevec.service.security import PUBLIC_PATHS, AuthMiddleware
 from ripplevec.service.settings import Settings
 
 # The most frequent requests first: routes are matched in order.
-_ROUTERS = (vertices.router, writes.router, changes.router, operations.router, map_routes.router, static_files.router)
+_ROUTERS = (
+    vertices.router,
+    writes.router,
+    labels.router,
+    changes.router,
+    operations.router,
+    map_routes.router,
+    static_files.router,
+)
 
 
 def create_app(

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from starlette.types import Receive
@@ -354,8 +354,25 @@ def warm_up(model: Embedder) -> None:
     """Run every kind of operation on a small model with the same parameters, so that all kernels are loaded.
 
     Kernels are compiled once and cached on disk; even then, loading all of them takes half a second, for which the
-    first requests would have to wait.
+    first requests would have to wait. What the small model logs about itself would be misleading, so it is not logged.
     """
+    with _only_warnings("ripplevec.rules"):
+        _use_small_model(model)
+
+
+@contextmanager
+def _only_warnings(logger: str) -> Iterator[None]:
+    """Log only warnings and errors of a logger."""
+    log = logging.getLogger(logger)
+    level = log.level
+    log.setLevel(max(level, logging.WARNING))
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+def _use_small_model(model: Embedder) -> None:
     trial = SessionModel(**model.get_params() | {"start_size": _WARM_UP_VERTICES // 2})
     edges = [(vertex, (vertex + step) % _WARM_UP_VERTICES) for vertex in range(_WARM_UP_VERTICES) for step in (1, 2, 5)]
     src, dst = [f"v{src}" for src, _ in edges], [f"v{dst}" for _, dst in edges]

@@ -282,8 +282,9 @@ message that tells what was expected and what was received; status 404 also has 
 """
 
 TAGS = [
-    {"name": "reads", "description": "Vectors, nearest vertices, scores, and labels of vertices."},
+    {"name": "reads", "description": "Vectors, nearest vertices, and scores of edges."},
     {"name": "writes", "description": "Batches: each is applied as a whole or not at all, and is on disk afterwards."},
+    {"name": "labels", "description": "Labels of vertices, by which the live page colors them; vectors ignore them."},
     {"name": "changes", "description": "Vectors that moved, batch by batch."},
     {"name": "operations", "description": "Statistics, metrics and health of the service."},
 ]

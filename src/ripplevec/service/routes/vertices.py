@@ -1,4 +1,4 @@
-"""Endpoints for reads (vertices, vectors, nearest vertices, previews, candidate edges) and for vertex labels."""
+"""Endpoints for reads (vertices, vectors, nearest vertices, previews, candidate edges)."""
 
 from __future__ import annotations
 
@@ -239,20 +239,6 @@ async def recommend(request: Request) -> Response:
         )
         sequence, recommended = await runtime.run_search(read, receive=request.receive)
     return json_response({"sequence": sequence, "recommended": recommended})
-
-
-@router.put(
-    "/labels",
-    responses=_ERRORS,
-    openapi_extra=schemas.describe_json_body(schemas.LabelsRequest),
-    response_model=dict[str, int],
-)
-async def put_labels(request: Request) -> Response:
-    """Set labels for the live page, `{"labels": [["a", "red"], ["b", null]]}`; null removes one. Return the total."""
-    runtime: Runtime = request.app.state.runtime
-    async with runtime.write_bodies.read(request) as (_, data):
-        pairs = parse_body(schemas.LabelsRequest, data).labels
-        return json_response({"labels": await runtime.run_write_task(runtime.labels.put, pairs)})
 
 
 def _check_k(runtime: Runtime, k: int) -> None:
