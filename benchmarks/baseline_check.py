@@ -1,12 +1,13 @@
-"""Check of our baselines node2vec, NetMF and LINE: micro-F1 on Cora compared with public implementations.
+"""Check of our baselines node2vec, NetMF, LINE and struc2vec: micro-F1 on Cora compared with public implementations.
 
-    python benchmarks/baseline_check.py [--only node2vec netmf line] [--line PROGRAM] [--json results/independent.json]
+    python benchmarks/baseline_check.py [--only netmf struc2vec] [--line PROGRAM] [--json results/independent.json]
 
-PecanPy (node2vec) and Karate Club (NetMF) are installed from PyPI, in the versions they need, into a temporary virtual
-environment. The authors' program of LINE is not on PyPI: `--line` names the program that `make` builds in the folder
-`linux` of github.com/tangjianpku/LINE (it needs the GNU Scientific Library). Without `--line`, LINE is left out. Graph,
-settings and splits are the same; half of the vertices are for training. In the record, only the comparisons that were
-run are replaced.
+PecanPy (node2vec), Karate Club (NetMF) and dgllge (struc2vec) are installed from PyPI, in the versions they need, into
+a temporary virtual environment. The authors' program of LINE is not on PyPI: `--line` names the program that `make`
+builds in the folder `linux` of github.com/tangjianpku/LINE (it needs the GNU Scientific Library). Without `--line`,
+LINE is left out. Graph, settings and splits are the same; half of the vertices are for training. struc2vec does not
+embed topics but roles, so it is also compared on classes of the number of walks of two edges that a vertex begins. In
+the record, only the comparisons that were run are replaced.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ import numpy as np
 from _venv import create_venv, isolated_variables
 
 from ripplevec.lab import datasets
-from ripplevec.lab.baselines import LINE, Baseline, NetMF, Node2Vec
+from ripplevec.lab.baselines import LINE, Baseline, NetMF, Node2Vec, Struc2Vec
 from ripplevec.lab.evaluation import classify
 from ripplevec.lab.experiments.record import describe_environment
 
@@ -48,11 +50,12 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One of our methods with its settings (except the seed), and the public implementation to compare with."""
+    """One of our methods with its settings (except the seed), the public implementation, and the labels to predict."""
 
     method: type[Baseline]
     settings: dict[str, Any]
     peer: Peer
+    labels: str = "published classes"
 
 
 SHARED_REQUIREMENTS = ("numpy==1.26.4", "scipy==1.12.0")
@@ -105,11 +108,56 @@ vectors = np.hstack(parts)
 """,
     "both orders, each with 5 million samples and rows of length one; its seed is fixed, so only the split differs",
 )
+DGLLGE = Peer(
+    "dgllge==1.0.3",
+    (
+        *("numpy==1.26.4", "scipy==1.12.0", "networkx==2.8.8", "pandas==2.2.3", "scikit-learn==1.5.2"),
+        *("gensim==4.3.3", "joblib==1.4.2", "matplotlib==3.9.4", "fastdtw==0.3.4"),
+    ),
+    ("dgllge==1.0.3",),
+    """
+import importlib.util, random, types
+import networkx, pandas
+
+class Numbers:
+    def __init__(self, graph):
+        self.classes_ = np.arange(len(graph))
+    def transform(self, names):
+        return np.asarray(names)
+    inverse_transform = transform
+
+sys.modules["torch"] = types.ModuleType("torch")
+sys.path.insert(0, importlib.util.find_spec("ge").submodule_search_locations[0])
+import struc2vec
+struc2vec.RandomWalkEmbedding.encoder = lambda self, graph: Numbers(graph)
+graph = networkx.from_numpy_array(matrix)
+model = struc2vec.Struc2Vec(
+    graph, 40, 90, 10, 5, 0.025, stay_prob=0.3, opt3_num_layers=3, temp_path="struc2vec/", reuse=True
+)
+names = ("layers_adj", "layers_accept", "layers_alias", "gamma")
+parts = [pandas.read_pickle(f"struc2vec/{name}.pkl") for name in names]
+random.seed(seed)
+np.random.seed(seed)
+model.sentences = []
+for _ in range(10):
+    for v in np.random.permutation(len(graph)):
+        (walk,) = model.walker._simulate_walks(int(v), 40, 0.3, *parts)
+        model.sentences.append([str(u) for u in walk])
+trained = model.train(window_size=5, workers=1, epochs=1)
+vectors = trained.wv[[str(v) for v in range(len(graph))]]
+""",
+    "its context graph (with approximate dynamic time warping), its walks, and its training by gensim (with "
+    "hierarchical softmax); vertex numbers replace its label encoder, and its other trainer, which needs PyTorch, is "
+    "not used",
+)
+STRUC2VEC_SETTINGS = {"dim": 90, "walks": 10, "length": 40, "window": 5, "layers": 4}
 COMPARISONS = (
     Comparison(Node2Vec, {"dim": 90, "walks": 10, "length": 40, "window": 7, "p": 0.5, "q": 2.0}, PECANPY),
     Comparison(NetMF, {"dim": 90, "window": 10, "approximate": False}, KARATE_CLUB),
     Comparison(NetMF, {"dim": 90, "window": 10, "approximate": True}, KARATE_CLUB),
     Comparison(LINE, {"dim": 90, "samples": 1_846}, LINE_PROGRAM),  # 2,708 vertices: 5 million samples
+    Comparison(Struc2Vec, STRUC2VEC_SETTINGS, DGLLGE),
+    Comparison(Struc2Vec, STRUC2VEC_SETTINGS, DGLLGE, labels="walks of two edges"),
 )
 REPRODUCIBLE = {"PYTHONHASHSEED": "0", "NUMBA_NUM_THREADS": "1"}  # otherwise PecanPy's vectors differ between runs
 SCRIPT = """
@@ -121,9 +169,22 @@ np.save(sys.argv[3], vectors)
 """
 
 
-def score_peer(peer: Peer, dataset: datasets.Dataset, program: Path | None) -> list[float]:
-    """Install a public implementation unless it is a program, and run it; return its micro-F1 for each seed."""
-    scores = []
+def count_two_edge_walks(dataset: datasets.Dataset) -> np.ndarray:
+    """Return, for every vertex, in which quarter the number of walks of two edges that it begins is."""
+    graph = dataset.adjacency()
+    walks = graph @ np.diff(graph.indptr).astype(np.float64)
+    return np.searchsorted(np.quantile(walks, [0.25, 0.5, 0.75]), walks)
+
+
+LABELS: dict[str, Callable[[datasets.Dataset], np.ndarray]] = {
+    "published classes": lambda dataset: dataset.labels,
+    "walks of two edges": count_two_edge_walks,
+}
+
+
+def run_peer(peer: Peer, dataset: datasets.Dataset, program: Path | None) -> list[np.ndarray]:
+    """Install a public implementation unless it is a program, and run it; return its vectors for each seed."""
+    found = []
     with tempfile.TemporaryDirectory() as folder_name:
         folder = Path(folder_name)
         packages = (peer.requirements, peer.without_dependencies)
@@ -135,44 +196,47 @@ def score_peer(peer: Peer, dataset: datasets.Dataset, program: Path | None) -> l
             paths = [str(graph), str(seed), str(vectors), str(program or "")]
             command = [str(python), "-c", SCRIPT.format(code=peer.code), *paths]
             subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder, env=variables)
-            scores.append(score_vectors(np.load(vectors), dataset, seed))
-    return scores
+            found.append(np.load(vectors))
+    return found
 
 
-def score_vectors(vectors: np.ndarray, dataset: datasets.Dataset, seed: int) -> float:
+def score_vectors(vectors: np.ndarray, labels: np.ndarray, seed: int) -> float:
     """Return micro-F1 on the half that the classifier was not trained on."""
-    order, cut = np.random.default_rng(seed).permutation(dataset.vertices), int(TRAIN_SHARE * dataset.vertices)
-    return classify(vectors, dataset.labels, order[:cut], order[cut:]).micro
+    order, cut = np.random.default_rng(seed).permutation(len(labels)), int(TRAIN_SHARE * len(labels))
+    return classify(vectors, labels, order[:cut], order[cut:]).micro
 
 
 def compare(
-    comparison: Comparison, dataset: datasets.Dataset, peer_scores: dict[str, list[float]], program: Path | None
+    comparison: Comparison, dataset: datasets.Dataset, peer_vectors: dict[str, list[np.ndarray]], program: Path | None
 ) -> dict[str, Any]:
     """Compare the scores; the result has an error (`failed`) if the public implementation cannot be installed or run.
 
-    `peer_scores` caches the scores of public implementations that have already been run.
+    `peer_vectors` caches the vectors of public implementations that have already been run.
     """
     methods = [comparison.method(**comparison.settings, seed=seed) for seed in SEEDS]
-    ours = [
-        score_vectors(method.embed(dataset.adjacency()), dataset, seed)
-        for method, seed in zip(methods, SEEDS, strict=True)
-    ]
-    peer = comparison.peer
+    labels, peer = LABELS[comparison.labels](dataset), comparison.peer
+
+    def score(vectors: list[np.ndarray]) -> list[float]:
+        return [score_vectors(rows, labels, seed) for rows, seed in zip(vectors, SEEDS, strict=True)]
+
+    ours = score([method.embed(dataset.adjacency()) for method in methods])
     result: dict[str, Any] = {
         "method": comparison.method.__name__,
         "settings": asdict(methods[0]) | {"seed": list(SEEDS)},  # type: ignore[call-overload]
+        "labels": comparison.labels,
         "peer": peer.name,
         "installed": [*peer.requirements, *peer.without_dependencies],
         "remarks": peer.remarks,
         "ours": ours,
     }
     try:
-        if peer.name not in peer_scores:
-            peer_scores[peer.name] = score_peer(peer, dataset, program)
+        if peer.name not in peer_vectors:
+            peer_vectors[peer.name] = run_peer(peer, dataset, program)
     except subprocess.CalledProcessError as error:
         return result | {"failed": error.stderr.strip().splitlines()[-1:]}
-    difference = float(np.mean(ours) - np.mean(peer_scores[peer.name]))
-    return result | {"theirs": peer_scores[peer.name], "difference": difference, "agree": abs(difference) <= TOLERANCE}
+    theirs = score(peer_vectors[peer.name])
+    difference = float(np.mean(ours) - np.mean(theirs))
+    return result | {"theirs": theirs, "difference": difference, "agree": abs(difference) <= TOLERANCE}
 
 
 def main() -> int:
@@ -185,11 +249,11 @@ def main() -> int:
     options = parser.parse_args()
     program = options.line and options.line.resolve(strict=True)
     dataset, rows = datasets.load(DATASET), []
-    peer_scores: dict[str, list[float]] = {}
+    peer_vectors: dict[str, list[np.ndarray]] = {}
     for comparison in COMPARISONS:
         if comparison.method.__name__.lower() not in options.only or (comparison.peer is LINE_PROGRAM and not program):
             continue
-        row = compare(comparison, dataset, peer_scores, program) | {"environment": describe_environment()}
+        row = compare(comparison, dataset, peer_vectors, program) | {"environment": describe_environment()}
         rows.append(row)
         ours, theirs = (f"{np.mean(row[side]):.4f}" if side in row else "-" for side in ("ours", "theirs"))
         verdict = row.get("failed") or ("agree" if row["agree"] else f"differ by more than {TOLERANCE}")

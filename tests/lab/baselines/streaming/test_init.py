@@ -15,6 +15,7 @@ from ripplevec.lab.baselines.streaming import (
     DANE,
     DHPE,
     DNE,
+    OLSN,
     STREAMING_BASELINES,
     DepthLGP,
     IncrementalSVD,
@@ -33,6 +34,7 @@ METHODS = [
     DANE(dim=8, chunk=16),
     DHPE(dim=8, chunk=16),
     DNE(dim=8, samples=3000, chunk=16),
+    OLSN(dim=8, chunk=16),
 ]
 if find_spec("torch"):
     METHODS.append(DepthLGP(dim=8, hidden=16, steps=50))

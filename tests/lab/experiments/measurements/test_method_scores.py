@@ -197,9 +197,12 @@ VALIDATION = {"kind": "validation", "dataset": "planted", "seed": 3, "start": 0.
 VALIDATION_ORDER = np.random.default_rng(3).permutation(240)
 
 
-def validation_scores() -> dict[str, float]:
+STREAM_VALIDATION = VALIDATION | {"method": "neighbor_mean"}
+
+
+def validation_scores(configuration: dict[str, Any] = VALIDATION) -> dict[str, float]:
     """Return all metrics except the times."""
-    return {name: value for name, value in run_trial(VALIDATION).metrics.items() if name != "retrain_seconds"}
+    return {name: value for name, value in run_trial(configuration).metrics.items() if not name.endswith("seconds")}
 
 
 def test_validation_scores_last_fifth_of_training_set(graph: Dataset) -> None:
@@ -215,16 +218,37 @@ def test_validation_scores_last_fifth_of_training_set(graph: Dataset) -> None:
 def test_validation_ignores_test_labels(
     graph: Dataset, monkeypatch: pytest.MonkeyPatch, part: slice, seen: bool
 ) -> None:
-    before, labels = validation_scores(), graph.labels.copy()
+    before, labels = [validation_scores(), validation_scores(STREAM_VALIDATION)], graph.labels.copy()
     labels[VALIDATION_ORDER[part]] = np.random.default_rng(0).permutation(labels[VALIDATION_ORDER[part]])
     monkeypatch.setitem(base.GENERATORS, "planted", lambda seed: replace(graph, labels=labels))
-    assert (validation_scores() != before) == seen
+    after = [validation_scores(), validation_scores(STREAM_VALIDATION)]
+    assert [one != other for one, other in zip(after, before, strict=True)] == [seen, seen]
+
+
+def test_validation_of_streaming_method_lets_second_half_of_training_set_arrive(graph: Dataset) -> None:
+    place = np.argsort(VALIDATION_ORDER)[graph.edges]
+    part = Dataset.from_pairs("part", place[(place < 120).all(axis=1)], graph.labels[VALIDATION_ORDER[:120]])
+    result = stream(StreamingBaselineAdapter(NeighborMean(dim=8, seed=3)), part, 0.5, None)
+    arrival, current = score_on_arrival(result), score_at_end(result)
+    metrics = validation_scores(STREAM_VALIDATION)
+    assert metrics["validation_arrival_micro"] == pytest.approx(100 * arrival.micro)
+    assert metrics["validation_current_micro"] == pytest.approx(100 * current.micro)
+    assert metrics["validation_micro"] == pytest.approx(50 * (arrival.micro + current.micro))
+    assert metrics["validation_macro"] == pytest.approx(50 * (arrival.macro + current.macro))
+
+
+def test_validation_of_streaming_method_ignores_edges_of_test_vertices(
+    graph: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = validation_scores(STREAM_VALIDATION)
+    inside = (np.argsort(VALIDATION_ORDER)[graph.edges] < 120).all(axis=1)
+    monkeypatch.setitem(base.GENERATORS, "planted", lambda seed: replace(graph, edges=graph.edges[inside]))
+    assert validation_scores(STREAM_VALIDATION) == before
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"method": "ripplevec"}, "method: expected a static method, got 'ripplevec'"),
         ({"method": "shallowwalk"}, "method: expected one of"),
         ({"start": 2.0}, "start: expected a share"),
         ({"shares": [0.5]}, "parameters: expected those of the kind of measurement.*'shares'"),

@@ -10,6 +10,7 @@ from ripplevec.lab.baselines.streaming.depth_lgp import DepthLGP
 from ripplevec.lab.baselines.streaming.dhpe import DHPE
 from ripplevec.lab.baselines.streaming.dne import DNE
 from ripplevec.lab.baselines.streaming.incremental_svd import IncrementalSVD
+from ripplevec.lab.baselines.streaming.olsn import OLSN
 from ripplevec.lab.baselines.streaming.out_of_sample import NeighborMean, Nystrom
 from ripplevec.lab.baselines.streaming.warm_node2vec import WarmNode2Vec
 
@@ -18,6 +19,7 @@ __all__ = [
     "DANE",
     "DHPE",
     "DNE",
+    "OLSN",
     "STREAMING_BASELINES",
     "DepthLGP",
     "IncrementalSVD",
@@ -37,6 +39,7 @@ STREAMING_BASELINES: dict[str, type[StreamingBaseline]] = {
     "dne": DNE,
     "neighbor_mean": NeighborMean,
     "nystrom": Nystrom,
+    "olsn": OLSN,
     "warm_node2vec": WarmNode2Vec,
     "incremental_svd": IncrementalSVD,
 }

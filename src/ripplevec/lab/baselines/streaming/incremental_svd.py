@@ -75,7 +75,7 @@ class IncrementalSVD:
         basis[: len(self._basis)] = self._basis
         columns = _edge_columns(self._pending, self._known)
         projection = basis.T @ columns
-        residual_basis = _orthonormal_basis(columns - basis @ projection)
+        residual_basis = orthonormal_basis(columns - basis @ projection)
         extended_basis = np.hstack([basis, residual_basis])
         coefficients = np.vstack([projection, residual_basis.T @ columns])
         half = coefficients.shape[1] // 2
@@ -138,7 +138,7 @@ def _edge_columns(arrivals: list[tuple[int, list[int]]], size: int) -> Matrix:
     return columns
 
 
-def _orthonormal_basis(columns: Matrix) -> Matrix:
+def orthonormal_basis(columns: Matrix) -> Matrix:
     """Return an orthonormal basis of the span of the columns."""
     directions, triangle, _ = qr(columns, mode="economic", pivoting=True)
     lengths = np.abs(np.diag(triangle))
