@@ -11,11 +11,13 @@ import secrets
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count
-from threading import Lock, Thread
+from threading import Event, Lock, Thread, current_thread, main_thread
 from typing import Any
 
 import ray
@@ -173,7 +175,7 @@ class ShardActors:
         if not ray.is_initialized():
             if not address:  # start a new cluster even if one is already running here
                 address, options = "local", {"include_dashboard": False, **options}
-            ray.init(address, log_to_driver=False, **options)
+            run_in_lasting_thread(partial(ray.init, address, log_to_driver=False, **options))
         self.size = size
         actor = ray.remote(ShardActor)
         machines = {node["NodeID"]: _count_processors(node) for node in ray.nodes()}
@@ -335,6 +337,30 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, MAX_REUSED_BYTES)
         mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def run_in_lasting_thread(work: Callable[[], object]) -> None:
+    """Run work in a thread that lasts as long as this process, and wait for the result of the work.
+
+    Linux terminates the processes of a local Ray cluster as soon as the thread that started them ends (PR_SET_PDEATHSIG),
+    and a service opens its session in a thread that ends once the service is ready.
+    """
+    if current_thread() is main_thread():
+        work()
+        return
+    result: Future[None] = Future()
+
+    def work_and_stay() -> None:
+        try:
+            work()
+        except BaseException as error:
+            result.set_exception(error)
+            return
+        result.set_result(None)
+        Event().wait()
+
+    Thread(target=work_and_stay, name="ray-cluster", daemon=True).start()
+    result.result()
 
 
 def distribute_shards(size: int, processors: Mapping[str, float]) -> list[str]:
