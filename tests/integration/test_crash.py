@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 CRASH = Path(__file__).resolve().parents[2] / "benchmarks" / "crash.py"
+MAX_RUNS = 4
 
 
 def run_crash_test(folder: Path, **options: Any) -> dict[str, Any]:
@@ -26,14 +27,18 @@ def run_crash_test(folder: Path, **options: Any) -> dict[str, Any]:
     return json.loads((folder / "record").read_text())
 
 
+@pytest.mark.timeout(1800)
 def test_crash_twenty_kills_cause_no_faults(tmp_path: Path) -> None:
     sources = ["calls", "file"]
     if shutil.which("redis-server") and find_spec("redis"):
         sources.append("redis")
-    record = run_crash_test(tmp_path, kills=20, sources=",".join(sources))
-    assert record["faults"] == []
-    assert record["kills"] == 20
-    assert len(record["by_moment"]) > 3
+    for runs in range(1, MAX_RUNS + 1):
+        record = run_crash_test(tmp_path, kills=20, sources=",".join(sources))
+        assert record["faults"] == []
+        assert record["kills"] == 20 * runs
+        assert len(record["by_moment"]) > 3
+        if record["openings_from_a_snapshot"]:  # on a busy machine, kills may come before the first snapshot
+            break
     assert record["openings_from_a_snapshot"] > 0
 
 
