@@ -342,8 +342,8 @@ def keep_freed_memory() -> None:
 def run_in_lasting_thread(work: Callable[[], object]) -> None:
     """Run work in a thread that lasts as long as this process, and wait for the result of the work.
 
-    Linux terminates the processes of a local Ray cluster as soon as the thread that started them ends (PR_SET_PDEATHSIG),
-    and a service opens its session in a thread that ends once the service is ready.
+    Linux terminates the processes of a local Ray cluster as soon as the thread that started them ends
+    (PR_SET_PDEATHSIG), and a service opens its session in a thread that ends once the service is ready.
     """
     if current_thread() is main_thread():
         work()
