@@ -6,57 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from correction_graphs import BOUNDS, DIM, adjacency_matrix, expected_sums, make_engine, make_step, random_block
 from numpy.typing import NDArray
 
 from ripplevec import Batch, Embedder
-from ripplevec.engine.engine import Engine
 from ripplevec.rules import _correction_kernels as kernels
 from ripplevec.rules._correction_kernels import MAX_ENTRY, MAX_NEIGHBORS, SLICE_ROWS, FilterStep, RowRange
 from ripplevec.rules.vector_store import VectorStore
 
-DIM = 5
-BOUNDS = [np.array([0, DIM]), np.array([0, 2, DIM])]  # one view, two views
 RANGES = [(0, 200), (0, SLICE_ROWS), (70, 150), (199, 200)]
-
-
-def make_engine(edges: int = 500, **parameters: Any) -> Engine:
-    """Return a graph with 200 vertices and weighted edges, some without edges; nothing is embedded."""
-    rng, model = np.random.default_rng(edges), Embedder(dim=DIM, start_size=10**6, **parameters)
-    model.partial_fit(Batch.vertices(range(200)))
-    ends = rng.integers(0, 180, (edges, 2))
-    ends = ends[ends[:, 0] != ends[:, 1]]
-    time = np.linspace(0, 9, len(ends)) if parameters.get("half_life") else None
-    model.partial_fit(Batch.of(*ends.T, 2.0 ** rng.integers(-3, 4, len(ends)), time=time))
-    assert (model.engine.graph.adjacency.links.degree[:200] == 0).sum() >= 20
-    return model.engine
-
-
-def adjacency_matrix(engine: Engine) -> NDArray[np.float64]:
-    links, rows = engine.graph.adjacency.links, engine.graph.row_count
-    matrix = np.zeros((rows, rows))
-    for row in range(rows):
-        slots = slice(links.begin[row], links.begin[row] + links.degree[row])
-        matrix[row, links.neighbor[slots]] = links.weight[slots]
-    return matrix
-
-
-def make_step(bounds: NDArray[np.int64], seed: int = 0) -> FilterStep:
-    rng, views = np.random.default_rng(seed), len(bounds) - 1
-    per_view = np.column_stack([rng.uniform(0.5, 3, views), rng.standard_normal((views, 3))])
-    return FilterStep(bounds, per_view, rng.standard_normal((3, DIM)).astype(np.float32))
-
-
-def random_block(seed: int, rows: int = 200) -> NDArray[np.float32]:
-    return np.random.default_rng(seed).standard_normal((rows, DIM)).astype(np.float32)
-
-
-def expected_sums(engine: Engine, block: NDArray[Any], rows: RowRange) -> tuple[NDArray[np.float64], list[float]]:
-    links, part = engine.graph.adjacency.links, slice(rows.first, rows.last)
-    active = links.degree[part] > 0
-    values, strength = block[part][active].astype(np.float64), links.strength[part][active] * rows.per_unit
-    totals = [strength.sum(), links.degree[part].sum(), active.sum()]
-    squares = np.square(values)
-    return np.stack([strength @ values, values.sum(axis=0), strength @ squares, squares.sum(axis=0)]), totals
 
 
 @pytest.mark.parametrize("parameters", [{}, {"half_life": 2.0}, {"directed": True}])
@@ -108,33 +66,6 @@ def test_filter_rows_first_step_ignores_the_target() -> None:
     assert np.isfinite(results[0]).all()
     np.testing.assert_array_equal(results[1], results[0])
     np.testing.assert_array_equal(results[2], results[0])
-
-
-@pytest.mark.parametrize("bounds", BOUNDS, ids=len)
-@pytest.mark.parametrize("part", [(0, SLICE_ROWS), (70, 100), (192, 200)])
-@pytest.mark.parametrize("parameters", [{}, {"half_life": 2.0}])
-def test_project_rows_equals_dense_products(
-    bounds: NDArray[np.int64], part: tuple[int, int], parameters: dict[str, Any]
-) -> None:
-    engine, step, block = make_engine(**parameters), make_step(bounds), random_block(1)
-    links, per_unit = engine.graph.adjacency.links, 1 / engine.graph.adjacency.weight_scale.unit
-    shifted, weighted, applied = np.full((3, SLICE_ROWS, DIM), 7, np.float32)
-    rows = RowRange(*part, per_unit)
-    kernels.project_rows(links, engine.graph.arrival, step, rows, block, shifted, weighted, applied)
-
-    shift, center, _ = step.per_column.astype(np.float64)
-    tau = np.repeat(step.per_view[:, 0], np.diff(bounds))
-    degree, strength, count = links.degree[:200], links.strength[:200, None], part[1] - part[0]
-    x = block - shift
-    expected = (
-        x,
-        np.sqrt((strength + tau) * per_unit) * x,
-        (adjacency_matrix(engine) @ block - strength * shift - center) * per_unit,
-    )
-    for found, dense in zip((shifted, weighted, applied), expected, strict=True):
-        dense[degree == 0] = 0
-        np.testing.assert_allclose(found[:count], dense[slice(*part)], rtol=1e-4, atol=1e-4)
-        assert (found[count:] == 7).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])

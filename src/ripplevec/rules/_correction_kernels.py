@@ -45,7 +45,7 @@ def _prefetch_row(block: NDArray[np.float32], row: int) -> None:
 
 
 @allocation_free(forceinline=True)
-def _prefetch_neighbors(links: Links, block: NDArray[np.float32], row: int, last: int) -> None:
+def prefetch_neighbors(links: Links, block: NDArray[np.float32], row: int, last: int) -> None:
     """Prefetch the slots of the row after the next, and the neighbors' rows of the next row."""
     if row + 2 < last:
         prefetch(links.neighbor, links.begin[row + 2], 0)
@@ -73,7 +73,7 @@ def _sum_sample(
 
 
 @allocation_free(forceinline=True)
-def _sum_neighbors(
+def sum_neighbors(
     links: Links, arrival: NDArray[np.int64], block: NDArray[np.float32], row: int, total: NDArray[np.float32]
 ) -> None:
     """Write Σ a·x over the neighbors of a row to `total`; over a sample, scaled up, if there are very many."""
@@ -99,7 +99,7 @@ def _sum_neighbors(
 
 
 @allocation_free(forceinline=True)
-def _add_row(
+def add_row(
     links: Links,
     row: int,
     per_unit: float,
@@ -122,7 +122,7 @@ def _add_row(
 
 
 @allocation_free(forceinline=True)
-def _close_slice(row: int, last: int, slice_sums: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
+def close_slice(row: int, last: int, slice_sums: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
     """After the last row of a slice, add its sums to the others: single precision is enough within a slice."""
     if (row + 1) % SLICE_ROWS == 0 or row + 1 == last:
         for i in range(len(sums)):
@@ -177,8 +177,8 @@ def _copy_rows(
         if not usable:
             written[:] = 0
         if links.degree[row] > 0:
-            _add_row(links, row, rows.per_unit, written, slice_sums, totals)
-        _close_slice(row, rows.last, slice_sums, sums)
+            add_row(links, row, rows.per_unit, written, slice_sums, totals)
+        close_slice(row, rows.last, slice_sums, sums)
 
 
 @kernel
@@ -212,12 +212,12 @@ def _filter_rows(
 ) -> None:
     shift, center, constant = step.per_column[0], step.per_column[1], step.per_column[2]
     for row in range(rows.first, rows.last):
-        _prefetch_neighbors(links, current, row, rows.last)
+        prefetch_neighbors(links, current, row, rows.last)
         own, written = current[row], target[row]
         if links.degree[row] == 0:
             written[:] = 0
         else:
-            _sum_neighbors(links, arrival, current, row, total)
+            sum_neighbors(links, arrival, current, row, total)
             strength = np.float32(links.strength[row])
             for g in range(len(step.per_view)):
                 tau, f0, f1, f2 = step.per_view[g]
@@ -231,38 +231,8 @@ def _filter_rows(
                 for j in range(np.uint64(step.bounds[g]), np.uint64(step.bounds[g + 1])):
                     applied = total[j] - strength * shift[j] - center[j]
                     written[j] = scale * applied + of_source * own[j] + of_target * written[j] - constant[j]
-            _add_row(links, row, rows.per_unit, written, slice_sums, totals)
-        _close_slice(row, rows.last, slice_sums, sums)
-
-
-@allocation_free
-def project_rows(
-    links: Links,
-    arrival: NDArray[np.int64],
-    step: FilterStep,
-    rows: RowRange,
-    current: NDArray[np.float32],
-    shifted: NDArray[np.float32],
-    weighted: NDArray[np.float32],
-    applied: NDArray[np.float32],
-) -> None:
-    """Write, row by row, the deflated rows x, √(d+τ) · x, and (d+τ) · W x; zero for rows without edges."""
-    shift, center = step.per_column[0], step.per_column[1]
-    for row in range(rows.first, rows.last):
-        _prefetch_neighbors(links, current, row, rows.last)
-        own, i = current[row], row - rows.first
-        if links.degree[row] == 0:
-            shifted[i], weighted[i], applied[i] = 0, 0, 0
-            continue
-        _sum_neighbors(links, arrival, current, row, applied[i])
-        strength, per_unit = np.float32(links.strength[row]), np.float32(rows.per_unit)
-        a, b, c = applied[i], shifted[i], weighted[i]
-        for g in range(len(step.per_view)):
-            root = np.float32(np.sqrt((links.strength[row] + step.per_view[g, 0]) * rows.per_unit))
-            for j in range(np.uint64(step.bounds[g]), np.uint64(step.bounds[g + 1])):
-                a[j] = (a[j] - strength * shift[j] - center[j]) * per_unit
-                b[j] = own[j] - shift[j]
-                c[j] = root * b[j]
+            add_row(links, row, rows.per_unit, written, slice_sums, totals)
+        close_slice(row, rows.last, slice_sums, sums)
 
 
 @allocation_free

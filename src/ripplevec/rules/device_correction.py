@@ -146,19 +146,20 @@ class DeviceCorrection(GradualCorrection):
 
     # ------------------------------------------------------------------ transform
 
-    def _transform_rows(self, store: VectorStore, where: slice, matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return new rows; zero for vertices without edges, and for those that arrived after the snapshot."""
+    def _write_new_rows(self, store: VectorStore, first: int, last: int, longest: NDArray[np.float64]) -> None:
+        """Write new rows; zero for vertices without edges, and for those that arrived after the snapshot."""
         snapshot, links = self._used_snapshot, store.graph.adjacency.links
         if self._bases is None:  # the model was just loaded
             self._bases = self._submit_solve().result()
-        rows = np.zeros((where.stop - where.start, self.new.dim), np.float32)
-        known = slice(where.start, min(where.stop, snapshot.rows))
-        if known.stop > known.start:
-            rows[: known.stop - known.start] = concatenate_views(self._bases, known.start, known.stop)
+        rows, known = np.zeros((last - first, self.new.dim), np.float32), slice(first, min(last, snapshot.rows))
+        if known.stop > first:
+            rows[: known.stop - first] = concatenate_views(self._bases, first, known.stop)
             same = snapshot.arrival[known] == store.graph.arrival[known]
             rows[: same.size][~same] = 0
-        rows[links.degree[where] == 0] = 0
-        return rows
+        rows[links.degree[first:last] == 0] = 0
+        self.workspace.rows.array[first:last] = rows
+        squares = [np.square(rows[:, part]).sum(axis=1).max(initial=0.0) for part in self.new.parts]
+        np.maximum(longest, np.sqrt(squares), out=longest)
 
     def _finish_transform(self) -> None:
         super()._finish_transform()

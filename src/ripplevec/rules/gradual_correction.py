@@ -21,9 +21,8 @@ speed: the same batches give the same bits on any number of threads, also if the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from functools import cache, partial
 from itertools import pairwise
 from math import ceil
@@ -38,7 +37,11 @@ from ripplevec.graph.graph import strip_prefix
 from ripplevec.influence._kernels import draw_key
 from ripplevec.rules import _correction_kernels as kernels
 from ripplevec.rules import _kernels as step_kernels
+from ripplevec.rules import _ritz_kernels as ritz_kernels
+from ripplevec.rules import _rotation_kernels as rotation_kernels
 from ripplevec.rules._correction_kernels import SLICE_ROWS, FilterStep, RowRange
+from ripplevec.rules._ritz_kernels import Sample
+from ripplevec.rules._rotation_kernels import Deflation, ServedScalings
 from ripplevec.rules.anchor import MIN_SPECTRUM_RATIO, CorrectionError, sum_eigenvalues
 from ripplevec.rules.correction_pace import CorrectionPace, cost_per_row, sample_step
 from ripplevec.rules.correction_workspace import Workspace
@@ -204,9 +207,7 @@ class GradualCorrection(CorrectionPace):
         def process(index: int, _: int) -> None:
             found[index] = work(store, *ranges[index], sums[index], threshold)
 
-        uses_blas = self.stage_name in ("project", "rotate", "transform", "announce")
-        with limit_blas_to_one_thread() if uses_blas else nullcontext():
-            for_each_block(process, len(ranges), size=1, threads=threads)
+        for_each_block(process, len(ranges), size=1, threads=threads)
         with np.errstate(over="ignore", invalid="ignore"):  # checked at the end of a pass
             for (_, end), self.chunk_sums in zip(ranges, sums, strict=True):
                 if end % CHUNK_ROWS == 0 or end == rows:
@@ -225,7 +226,7 @@ class GradualCorrection(CorrectionPace):
             "filter": self._filter_rows,
             "project": self._project_rows,
             "rotate": self._rotate_rows,
-            "transform": self._write_new_rows,
+            "transform": self._transform_rows,
             "announce": self._announce_rows,
         }[self.stage_name]
 
@@ -274,11 +275,15 @@ class GradualCorrection(CorrectionPace):
         self._begin_stage("project" if self.fresh else "probe")
 
     def _probe_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
-        """Add up (d+τ) · x · W x and (d+τ) · x² of some rows: their ratio is the Rayleigh quotient of a column."""
-        for _, *products in self._project_slices(store, sample_slices(store, first, last, "probe"), last):
-            shifted, weighted, applied = products
-            sums[0] += np.einsum("ij,ij->j", shifted, applied), np.einsum("ij,ij->j", weighted, weighted)
+        ritz_kernels.add_quotients(*self._operator_arguments(store, first, last, "probe"), sums[0])
         return _NO_ROWS
+
+    def _operator_arguments(self, store: VectorStore, first: int, last: int, stage: str) -> tuple[Any, ...]:
+        """Return the arguments of kernels that apply the operator to the sample of a stage."""
+        graph, unit = store.graph, store.graph.adjacency.weight_scale.unit
+        slices = sample_slices(store, first, last, stage)
+        sample = Sample(slices.start, last, slices.step, 1 / unit)
+        return graph.adjacency.links, graph.arrival, self._kernel_step(unit), sample, self.workspace.current.array
 
     def _finish_probe(self) -> None:
         applied, squares = self.sums[0]
@@ -344,36 +349,17 @@ class GradualCorrection(CorrectionPace):
     # ------------------------------------------------------------------ Rayleigh–Ritz
 
     def _project_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
-        links, rows = store.graph.adjacency.links, store.graph.row_count
+        rows = store.graph.row_count
         step = sample_step("project", rows)
         plain_step = max(sample_step("transform", rows) // step, 1) * step
-        for where, *products in self._project_slices(store, sample_slices(store, first, last, "project"), last):
-            # In double precision: after the filter, columns differ only in a small part of their length.
-            shifted, weighted, applied = (product.astype(np.float64) for product in products)
-            with_plain = where.start % plain_step == 0
-            for part in self.new.parts:
-                x, y, z = shifted[:, part], weighted[:, part], applied[:, part]
-                sums[0][0, part, part] += y.T @ y  # BLAS knows that yᵀy is symmetric
-                sums[0][1, part, part] += x.T @ z
-                if with_plain:
-                    sums[0][2, part, part] += x.T @ x
-            if with_plain:
-                sums[1] += np.count_nonzero(links.degree[where])
+        arguments = self._operator_arguments(store, first, last, "project")
+        sums[1] += ritz_kernels.add_projections(*arguments, plain_step, sums[0])
         return _NO_ROWS
 
-    def _project_slices(self, store: VectorStore, slices: range, last: int) -> Iterator[tuple[Any, ...]]:
-        """Yield, slice by slice, its rows, and of these x, √(d+τ) · x and (d+τ) · W x."""
-        graph, unit = store.graph, store.graph.adjacency.weight_scale.unit
-        step, block = self._kernel_step(unit), self.workspace.current.array
-        shifted, weighted, applied = np.empty((3, SLICE_ROWS, self.new.dim), np.float32)
-        for begin in slices:
-            rows = RowRange(begin, min(begin + SLICE_ROWS, last), 1 / unit)
-            kernels.project_rows(graph.adjacency.links, graph.arrival, step, rows, block, shifted, weighted, applied)
-            size = rows.last - begin
-            yield slice(begin, rows.last), shifted[:size], weighted[:size], applied[:size]
-
     def _finish_project(self) -> None:
+        upper = np.triu(self.sums[0][[0, 2]])  # the kernel leaves out the other half of the symmetric matrices
         self.grams, self.sampled_active = self.sums[0].copy(), float(self.sums[1][0])
+        self.grams[[0, 2]] = upper + np.triu(upper, 1).swapaxes(1, 2)
         self._begin_stage("solve")
         self._solution = self._submit_solve()
 
@@ -459,17 +445,13 @@ class GradualCorrection(CorrectionPace):
 
     def _rotate_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
         """Replace rows of the block by Ritz vectors."""
-        links, unit = store.graph.adjacency.links, store.graph.adjacency.weight_scale.unit
-        matrix = self.transform.astype(np.float32)
-        for begin in range(first, last, SLICE_ROWS):
-            where = slice(begin, min(begin + SLICE_ROWS, last))
-            rows = self.workspace.current.array[where] = self._transform_rows(store, where, matrix)
-            active, strength = links.degree[where] > 0, links.strength[where] / unit
-            values = rows.astype(np.float64)
-            squares = np.square(values)
-            sums[0] += np.stack([strength @ values, values.sum(axis=0), strength @ squares, squares.sum(axis=0)])
-            sums[1] += [strength[active].sum(), links.degree[where].sum(), active.sum()]
+        links, rows = store.graph.adjacency.links, RowRange(first, last, 1 / store.graph.adjacency.weight_scale.unit)
+        rotation_kernels.rotate_rows(links, self._deflation(), rows, self.workspace.current.array, *sums)
         return _NO_ROWS
+
+    def _deflation(self) -> Deflation:
+        """Return the arguments of kernels that deflate rows of the block and transform them."""
+        return Deflation(self.new.scaling.bounds, self.shifts[0].astype(np.float32), self.transform.astype(np.float32))
 
     def _finish_rotate(self) -> None:
         self.column_mu = self.ritz
@@ -484,29 +466,28 @@ class GradualCorrection(CorrectionPace):
         self.new.center[:] = self.center @ self.transform
         self.new.ready = True
 
-    def _transform_rows(self, store: VectorStore, where: slice, matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return rows of the block, deflated and transformed."""
-        shifted = self.workspace.current.array[where] - self.shifts[0].astype(np.float32)
-        shifted[store.graph.adjacency.links.degree[where] == 0] = 0
-        parts = [shifted[:, part] @ matrix[part, part] for part in self.new.parts]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-
-    def _write_new_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
-        """Write new rows, add up the products of the sampled ones with served vectors; return unplaced rows."""
-        sampled, matrix = sample_slices(store, first, last, "transform"), self.transform.astype(np.float32)
-        for begin in range(first, last, SLICE_ROWS):
-            where = slice(begin, min(begin + SLICE_ROWS, last))
-            rows = self._transform_rows(store, where, matrix)
-            self.workspace.rows.array[where] = rows
-            squares = [np.square(rows[:, part]).sum(axis=1).max(initial=0.0) for part in self.new.parts]
-            np.maximum(sums[1], np.sqrt(squares), out=sums[1])
-            if begin in sampled:
-                sums[0] += self.new.scale_rows(rows).T @ self.old.to_served(store.vectors[where])
+    def _transform_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
+        """Write new rows, add up the products of the sampled ones with old vectors; return unplaced rows."""
+        self._write_new_rows(store, first, last, sums[1])
+        slices = sample_slices(store, first, last, "transform")
+        new_rows = store.as_kernel_array(self.workspace.rows.array)
+        sample = Sample(slices.start, last, slices.step, 1.0)
+        rotation_kernels.add_alignment(new_rows, store.kernel_array, self._served_scalings(), sample, sums[0])
         links, placed = store.graph.adjacency.links, store.placed
         return first + np.flatnonzero((links.degree[first:last] > 0) & (placed[first:last] == 0))
 
+    def _write_new_rows(self, store: VectorStore, first: int, last: int, longest: NDArray[np.float64]) -> None:
+        """Write new rows to the workspace, and the largest lengths of views' parts to `longest`."""
+        links, target = store.graph.adjacency.links, store.as_kernel_array(self.workspace.rows.array)
+        arguments = self._deflation(), RowRange(first, last, 1.0), self.workspace.current.array, target, longest
+        rotation_kernels.write_new_rows(links, *arguments)
+
+    def _served_scalings(self) -> ServedScalings:
+        return ServedScalings(self.old.scaling, self.new.scaling, self.new.normalize)
+
     def _finish_transform(self) -> None:
-        self.products, self.new.longest[:] = self.sums[0].copy(), self.sums[1]
+        products, rotation = self.sums[0], self.old.rotation
+        self.products, self.new.longest[:] = products.copy() if rotation is None else products @ rotation, self.sums[1]
         self._begin_stage("align")
         self._solution = self._submit_alignment()
 
@@ -593,12 +574,10 @@ class GradualCorrection(CorrectionPace):
 
     def _announce_rows(self, store: VectorStore, first: int, last: int, _: list[Any], threshold: float) -> RowArray:
         """Return the rows whose served vector moves by more than the threshold."""
-        far, axes = np.zeros(last - first, bool), self._old_to_new_axes()
-        for begin in range(first, last, SLICE_ROWS):  # a slice fits into the cache
-            where = slice(begin, min(begin + SLICE_ROWS, last))
-            before = self.old.scale_rows(self.workspace.rows.array[where]) @ axes
-            distance = self.new.scale_rows(store.vectors[where]) - before
-            far[where.start - first : where.stop - first] = np.einsum("ij,ij->i", distance, distance) > threshold**2
+        far, rows = np.zeros(last - first, bool), RowRange(first, last, 1.0)
+        before = store.as_kernel_array(self.workspace.rows.array)
+        arguments = before, store.kernel_array, self._served_scalings(), self._old_to_new_axes()
+        rotation_kernels.find_moved(*arguments, rows, threshold, far)
         far &= (self.workspace.marked.array[first:last] == 0) & (store.graph.arrival[first:last] >= 0)
         return first + np.flatnonzero(far)
 

@@ -152,6 +152,16 @@ def _overload_store_float(cells: Any, index: int, value: Any) -> Any:
 
 
 @intrinsic
+def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """Return a · b + c, rounded once: one instruction, where separate operations would be two."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fma(*args)
+
+    return c(c, c, c), generate
+
+
+@intrinsic
 def prefetch(typing: Any, array: Any, row: Any, line: Any) -> Any:
     """Prefetch a cache line: `line` lines after the start of a row of an array."""
 

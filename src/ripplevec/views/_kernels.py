@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
-from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES, kernel, prefetch
+from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES, allocation_free, kernel, prefetch
 
 PREFETCH_DISTANCE = 8  # neighbors whose rows are prefetched; with more, prefetched rows would evict each other
 FLOATS_PER_LINE = CACHE_LINE_BYTES // 4
@@ -195,7 +195,7 @@ def pairwise_sum(work: NDArray[np.floating], width: int) -> float:
     return float(total)
 
 
-@kernel
+@allocation_free
 def inverse_length_power(squared: float, flatten: float) -> float:
     """Return length^-flatten for a squared length; uses square roots for the common exponents."""
     if flatten == 1.0:
@@ -205,7 +205,7 @@ def inverse_length_power(squared: float, flatten: float) -> float:
     return squared ** (-0.5 * flatten)
 
 
-@kernel
+@allocation_free
 def scale_view_parts(
     row: NDArray[np.floating], scaling: ViewScaling, out: NDArray[np.floating], squares: NDArray[np.float64]
 ) -> float:
@@ -232,7 +232,13 @@ def scale_view_parts(
 @kernel
 def scale_to_unit(rows: NDArray[np.floating], scaling: ViewScaling, out: NDArray[np.floating]) -> None:
     """Scale each view's part of every row, then normalize the row to length one; a zero row stays zero."""
-    squares = np.empty(rows.shape[1], np.float64)
+    _scale_to_unit(rows, scaling, out, np.empty(rows.shape[1], np.float64))
+
+
+@allocation_free
+def _scale_to_unit(
+    rows: NDArray[np.floating], scaling: ViewScaling, out: NDArray[np.floating], squares: NDArray[np.float64]
+) -> None:
     for row in range(len(rows)):
         length = scale_view_parts(rows[row], scaling, out[row], squares)
         if length > 0.0:

@@ -1,0 +1,76 @@
+"""Kernels that multiply a few rows by a small matrix, or by each other: without BLAS, so that a slice is one call.
+
+Every entry is summed in the order of columns or rows, whatever is computed at a time, so that results do not depend on
+how rows are divided into calls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ripplevec.util.numba_intrinsics import allocation_free, multiply_add
+
+ROWS_AT_ONCE = 4  # rows that are multiplied by a matrix together, so that its entries are loaded once for all
+
+
+@allocation_free(inner=True)
+def multiply_rows(
+    rows: NDArray[np.float32],
+    matrix: NDArray[np.float32],
+    inputs: tuple[int, int],
+    outputs: tuple[int, int],
+    result: NDArray[np.float32],
+) -> None:
+    """Write result[q, j] = Σᵢ rows[q, i] · matrix[i, j] for four rows and ranges of columns i and j."""
+    a, b, c, d = rows[0], rows[1], rows[2], rows[3]
+    w, x, y, z = result[0], result[1], result[2], result[3]
+    first, last, i = np.uint64(outputs[0]), np.uint64(outputs[1]), inputs[0]
+    for j in range(first, last):
+        w[j], x[j], y[j], z[j] = 0, 0, 0, 0
+    while i + 4 <= inputs[1]:  # unrolled by four: the results are loaded and stored a quarter as often
+        m, n, o, p = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
+        a0, a1, a2, a3 = a[i], a[i + 1], a[i + 2], a[i + 3]
+        b0, b1, b2, b3 = b[i], b[i + 1], b[i + 2], b[i + 3]
+        c0, c1, c2, c3 = c[i], c[i + 1], c[i + 2], c[i + 3]
+        d0, d1, d2, d3 = d[i], d[i + 1], d[i + 2], d[i + 3]
+        for j in range(first, last):
+            mj, nj, oj, pj = m[j], n[j], o[j], p[j]
+            w[j] = multiply_add(a3, pj, multiply_add(a2, oj, multiply_add(a1, nj, multiply_add(a0, mj, w[j]))))
+            x[j] = multiply_add(b3, pj, multiply_add(b2, oj, multiply_add(b1, nj, multiply_add(b0, mj, x[j]))))
+            y[j] = multiply_add(c3, pj, multiply_add(c2, oj, multiply_add(c1, nj, multiply_add(c0, mj, y[j]))))
+            z[j] = multiply_add(d3, pj, multiply_add(d2, oj, multiply_add(d1, nj, multiply_add(d0, mj, z[j]))))
+        i += 4
+    while i < inputs[1]:
+        m = matrix[i]
+        for j in range(first, last):
+            w[j] = multiply_add(a[i], m[j], w[j])
+            x[j] = multiply_add(b[i], m[j], x[j])
+            y[j] = multiply_add(c[i], m[j], y[j])
+            z[j] = multiply_add(d[i], m[j], z[j])
+        i += 1
+
+
+@allocation_free(inner=True)
+def add_products(
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+    columns: tuple[int, int],
+    upper: bool,
+    total: NDArray[np.float64],
+) -> None:
+    """Add Σᵣ left[r, i] · right[r, j] to total[i, j] for a range of columns; only for j ≥ i, if `upper`."""
+    r, last = 0, np.uint64(columns[1])
+    while r + 4 <= len(left):  # unrolled by four: the total is loaded and stored a quarter as often
+        m, n, o, p = right[r], right[r + 1], right[r + 2], right[r + 3]
+        for i in range(columns[0], columns[1]):
+            a, b, c, d, out = left[r, i], left[r + 1, i], left[r + 2, i], left[r + 3, i], total[i]
+            for j in range(np.uint64(i if upper else columns[0]), last):
+                two = multiply_add(b, n[j], multiply_add(a, m[j], out[j]))
+                out[j] = multiply_add(d, p[j], multiply_add(c, o[j], two))
+        r += 4
+    while r < len(left):
+        for i in range(columns[0], columns[1]):
+            for j in range(i if upper else columns[0], columns[1]):
+                total[i, j] = multiply_add(left[r, i], right[r, j], total[i, j])
+        r += 1
