@@ -50,6 +50,6 @@ def expected_sums(engine: Engine, block: NDArray[Any], rows: RowRange) -> tuple[
     links, part = engine.graph.adjacency.links, slice(rows.first, rows.last)
     active = links.degree[part] > 0
     values, strength = block[part][active].astype(np.float64), links.strength[part][active] * rows.per_unit
-    totals = [strength.sum(), links.degree[part].sum(), active.sum()]
+    totals = [strength.sum(), links.degree[part].sum(), active.sum(), (strength**2).sum()]
     squares = np.square(values)
     return np.stack([strength @ values, values.sum(axis=0), strength @ squares, squares.sum(axis=0)]), totals

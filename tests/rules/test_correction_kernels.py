@@ -27,7 +27,7 @@ def test_filter_rows_equals_dense_recurrence(
     unit, links = engine.graph.adjacency.weight_scale.unit, engine.graph.adjacency.links
     assert (unit != 1) == ("half_life" in parameters)
     current, target, rows = random_block(1), random_block(2), RowRange(*part, 1 / unit)
-    before, sums, totals = target.copy(), np.zeros((4, DIM)), np.zeros(3)
+    before, sums, totals = target.copy(), np.zeros((4, DIM)), np.zeros(4)
     kernels.filter_rows(links, engine.graph.arrival, step, rows, current, target, sums, totals)
 
     shift, center, constant = step.per_column.astype(np.float64)
@@ -60,7 +60,7 @@ def test_filter_rows_first_step_ignores_the_target() -> None:
             random_block(1),
             target,
             np.zeros((2, DIM)),
-            np.zeros(3),
+            np.zeros(4),
         )
         results.append(target)
     assert np.isfinite(results[0]).all()
@@ -74,7 +74,7 @@ def test_copy_rows_copies_columns_and_fills_the_others_with_noise(dtype: Any, pa
     engine, columns = make_engine(), np.array([1, -1, 0, 4, -1])
     links, rows = engine.graph.adjacency.links, RowRange(*part, 0.25)
     vectors, block = random_block(3).astype(dtype), np.full((200, DIM), 9, np.float32)
-    sums, totals = np.zeros((4, DIM)), np.zeros(3)
+    sums, totals = np.zeros((4, DIM)), np.zeros(4)
     kernel_rows = VectorStore.as_kernel_array(vectors)
     kernels.copy_rows(links, engine.graph.arrival, kernel_rows, columns, 5, rows, block, sums, totals)
     copied, inside = block[slice(*part)], slice(*part)
@@ -102,7 +102,7 @@ def test_copy_rows_noise_depends_on_arrival_number_key_and_column() -> None:
             RowRange(0, 200, 1.0),
             block,
             np.zeros((2, DIM)),
-            np.zeros(3),
+            np.zeros(4),
         )
         blocks.append(block)
     active = links.degree[:200] > 0
@@ -119,7 +119,7 @@ def test_copy_rows_zeroes_unusable_rows(bad: float) -> None:
     engine, vectors, block = make_engine(), random_block(3), np.empty((200, DIM), np.float32)
     row = int(np.flatnonzero(engine.graph.adjacency.links.degree[:200])[0])
     vectors[row, 2] = bad
-    sums, totals = np.zeros((4, DIM)), np.zeros(3)
+    sums, totals = np.zeros((4, DIM)), np.zeros(4)
     rows = RowRange(0, 200, 1.0)
     links, arrival = engine.graph.adjacency.links, engine.graph.arrival
     kernels.copy_rows(links, arrival, vectors, np.arange(DIM), 0, rows, block, sums, totals)
@@ -141,7 +141,7 @@ def test_filter_rows_of_a_hub_reads_an_unbiased_sample() -> None:
     rows = engine.graph.row_count
     for offset in (0.0, 3.0):
         current, target = random_block(4, rows) + np.float32(offset), np.zeros((rows, DIM), np.float32)
-        sums, totals = np.zeros((4, DIM)), np.zeros(3)
+        sums, totals = np.zeros((4, DIM)), np.zeros(4)
         arguments = RowRange(hub, hub + 1, 1.0), current, target, sums, totals
         kernels.filter_rows(links, engine.graph.arrival, step, *arguments)
         exact = np.delete(current, hub, axis=0).mean(axis=0)

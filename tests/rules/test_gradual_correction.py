@@ -523,6 +523,24 @@ def test_correction_that_lost_the_spectrum_starts_again_from_noise(lost: str, ca
     assert model.diagnostics()["anchors_refused"] == 0
 
 
+def test_corrections_of_a_graph_that_grows_many_times_need_one_filter_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The spectrum of the hub view grows with the graph: a lower bound from the start would be too high."""
+    passes, complete = [], GradualCorrection._complete_coordinates
+
+    def record(correction: GradualCorrection) -> None:
+        passes.append(correction.passes)
+        complete(correction)
+
+    monkeypatch.setattr(GradualCorrection, "_complete_coordinates", record)
+    rng, model = np.random.default_rng(0), Embedder(dim=24, views=[SpectralView(tau_per_degree=64, tail=0.35)])
+    source = np.repeat(np.arange(1, 6_000), 5)
+    edges = np.stack([source, (rng.random(source.size) * source).astype(int)], axis=1)
+    for first in range(0, len(edges), 500):
+        model.partial_fit(edges[first : first + 500])
+    assert len(passes) > 30
+    assert set(passes) == {1}
+
+
 def test_correction_after_many_arrivals_at_the_same_neighbors_keeps_its_columns(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

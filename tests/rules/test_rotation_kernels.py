@@ -55,7 +55,7 @@ def scaled(rows: NDArray[Any], scaling: ViewScaling, normalize: bool) -> NDArray
 def test_rotate_rows_transforms_in_place_and_adds_sums(bounds: NDArray[np.int64], part: tuple[int, int]) -> None:
     engine, transform, block = make_engine(), make_transform(bounds), random_block(2)
     links, rows, before = engine.graph.adjacency.links, RowRange(*part, 0.5), block.copy()
-    sums, totals = np.zeros((4, DIM)), np.zeros(3)
+    sums, totals = np.zeros((4, DIM)), np.zeros(4)
     kernels.rotate_rows(links, transform, rows, block, sums, totals)
     expected = before.astype(np.float64)
     expected[slice(*part)] = transformed(transform, before, links.degree[:200])[slice(*part)]

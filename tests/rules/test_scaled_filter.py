@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.polynomial.chebyshev import chebval
 from numpy.typing import NDArray
 
-from ripplevec.rules.scaled_filter import ScaledFilter
+from ripplevec.rules.scaled_filter import ScaledFilter, bound_spectrum
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.spectral import MIN_CUTOFF, SpectralView
 
@@ -85,3 +87,46 @@ def test_scaled_filter_continues_from_its_saved_state() -> None:
             each.begin_next()
     for name, array in scaled.state().items():
         np.testing.assert_array_equal(array, other.state()[name])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10_000), st.integers(5, 40), st.floats(0.05, 100.0), st.sampled_from(["random", "star", "path"]))
+def test_bound_spectrum_is_below_all_eigenvalues(seed: int, size: int, tau_per_degree: float, kind: str) -> None:
+    """Weighted random graphs, stars and paths, whose spectrum is symmetric without τ."""
+    rng = np.random.default_rng(seed)
+    weights = rng.lognormal(0, 1, (size, size)) * (rng.random((size, size)) < 0.2)
+    first = np.arange(1, size)
+    if kind == "star":
+        weights[:] = 0
+        weights[0, first] = rng.lognormal(0, 2, size - 1)
+    weights[first, first - 1] += kind == "path" or 0.01
+    adjacency = np.tril(weights, -1) + np.tril(weights, -1).T
+    strength = adjacency.sum(axis=1)
+    active = strength > 0
+    adjacency, strength = adjacency[np.ix_(active, active)], strength[active]
+    tau = tau_per_degree * strength.mean()
+    root = np.sqrt(strength + tau)
+    operator = (adjacency + tau / strength.size) / np.outer(root, root)
+    trivial = root / np.linalg.norm(root)
+    eigenvalues = np.linalg.eigvalsh(operator - np.outer(trivial, trivial))
+    bound = bound_spectrum(float(eigenvalues[-1]), tau, strength.mean(), strength.var())
+    assert -1 <= bound <= eigenvalues[0] + 1e-12
+
+
+def test_bound_spectrum_of_an_unknown_eigenvalue_is_the_largest_possible_one() -> None:
+    assert bound_spectrum(0.0, 100.0, 4.0, 2.0) == -1
+
+
+def test_bound_spectrum_is_close_for_a_large_tau() -> None:
+    """A filter on [−1, cutoff] would hardly tell eigenvalues of a hundredth from each other."""
+    rng = np.random.default_rng(0)
+    adjacency = np.triu(rng.random((300, 300)) < 0.05, 1).astype(float)
+    adjacency += adjacency.T
+    strength = adjacency.sum(axis=1)
+    tau = 64 * strength.mean()
+    root = np.sqrt(strength + tau)
+    operator = (adjacency + tau / 300) / np.outer(root, root)
+    trivial = root / np.linalg.norm(root)
+    eigenvalues = np.linalg.eigvalsh(operator - np.outer(trivial, trivial))
+    bound = bound_spectrum(float(eigenvalues[-1]), tau, strength.mean(), strength.var())
+    assert 3 * eigenvalues[0] < bound < eigenvalues[0]

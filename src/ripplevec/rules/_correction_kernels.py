@@ -107,7 +107,7 @@ def add_row(
     sums: NDArray[np.float32],
     totals: NDArray[np.float64],
 ) -> None:
-    """Add d·y, y, d·y² and y² to `sums`, and strength, degree and one to `totals`."""
+    """Add d·y, y, d·y² and y² to `sums`, and strength, degree, one and strength² to `totals`."""
     strength = np.float32(links.strength[row] * per_unit)
     weighted, plain, weighted_squares, squares = sums[0], sums[1], sums[2], sums[3]
     for j in range(values.size):
@@ -119,6 +119,7 @@ def add_row(
     totals[0] += links.strength[row] * per_unit
     totals[1] += links.degree[row]
     totals[2] += 1.0
+    totals[3] += (links.strength[row] * per_unit) ** 2
 
 
 @allocation_free(forceinline=True)

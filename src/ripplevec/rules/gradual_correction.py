@@ -45,7 +45,7 @@ from ripplevec.rules._rotation_kernels import Deflation, ServedScalings
 from ripplevec.rules.anchor import MIN_SPECTRUM_RATIO, CorrectionError, sum_eigenvalues
 from ripplevec.rules.correction_pace import CorrectionPace, cost_per_row, sample_step
 from ripplevec.rules.correction_workspace import Workspace
-from ripplevec.rules.scaled_filter import ScaledFilter
+from ripplevec.rules.scaled_filter import ScaledFilter, bound_spectrum
 from ripplevec.rules.vector_store import KernelStateCache, VectorStore
 from ripplevec.util.parallel import for_each_block, limit_blas_to_one_thread
 from ripplevec.views.base import MIN_EIGENVALUE
@@ -109,12 +109,12 @@ class GradualCorrection(CorrectionPace):
         self.columns = self._choose_columns()
         self.ritz = np.zeros(dim) if self.fresh else old.mu.copy()  # latest Ritz values
         self.column_mu = self.ritz  # eigenvalues of the columns of the block
-        self.lowest = np.full(views, -1.0) if self.fresh else old.lowest.copy()
+        self.lowest = np.full(views, -1.0) if self.fresh else old.lowest.copy()  # −1 where it is not known
         self.filter = ScaledFilter(new)
         self.tau = np.zeros(views)  # in the weight unit of new edges, like all sums
         self.shifts, self.center = np.zeros((2, dim)), np.zeros(dim)  # of the current and the previous block
         self.column_lengths = self.unfiltered_lengths = np.zeros(dim)  # of the block, now and before the filter
-        self.block_totals: NDArray[np.float64] = np.zeros(3)  # strength, endpoints and rows with edges, of the block
+        self.block_totals: NDArray[np.float64] = np.zeros(4)  # strength, endpoints, rows with edges, strength²: sums
         self.grams: NDArray[np.float64] = np.zeros((3, dim, dim))  # sums of the project stage
         self.transform: NDArray[np.float64] = np.zeros((dim, dim))  # from filtered columns to Ritz vectors, or new rows
         self.products: NDArray[np.float64] = np.zeros((dim, dim))  # sums of the transform stage
@@ -268,7 +268,7 @@ class GradualCorrection(CorrectionPace):
         return _NO_ROWS
 
     def _finish_copy(self) -> None:
-        strength, endpoints, active = self.sums[1]
+        strength, endpoints, active, _ = self.sums[1]
         totals = Totals(int(endpoints), float(strength), int(active))
         self.tau = np.array([view.regularization(totals) for view in self.new.views])
         self._complete_block()
@@ -294,13 +294,25 @@ class GradualCorrection(CorrectionPace):
         self._begin_filter()
 
     def _begin_filter(self) -> None:
-        self.filter.begin(self.column_mu, self.lowest)
+        self.filter.begin(self.column_mu, self._lower_bounds())
         self.unfiltered_lengths = self.column_lengths
         self._begin_stage("filter")
 
+    def _lower_bounds(self) -> NDArray[np.float64]:
+        """Return lower bounds of the spectrum: the estimates of the smallest eigenvalue, or what always holds."""
+        if self.fresh:  # what always holds depends on the largest eigenvalue
+            return np.full(len(self.tau), -1.0)
+        strength, _, _, squares = self.block_totals / max(self.block_totals[2], 1.0)
+        variance = max(squares - strength**2, 0.0)
+        tops = [self.column_mu[part].max(initial=0.0) for part in self.new.parts]
+        bounds = np.array(
+            [bound_spectrum(top, tau, strength, variance) for top, tau in zip(tops, self.tau, strict=True)]
+        )
+        return np.where(self.lowest > -1, np.maximum(self.lowest, bounds), bounds)
+
     def _complete_block(self) -> None:
         """Compute the shift that deflates the current block, its center and lengths, from the sums over its rows."""
-        (weighted, plain, weighted_squares, squares), (strength, _, active) = self.sums
+        (weighted, plain, weighted_squares, squares), (strength, _, active, _) = self.sums
         tau = self.filter.per_column(self.tau)
         volume = np.maximum(strength + tau * active, 1e-300)
         shift = (weighted + tau * plain) / volume
@@ -395,13 +407,24 @@ class GradualCorrection(CorrectionPace):
             return
         self.passes += 1
         converged = self._has_converged(ritz)
-        self.ritz, self.previous_sums = ritz, self._sum_each_view(ritz)
-        smallest = [ritz[part].min(initial=0.0) for part in self.new.parts]
-        self.lowest = np.maximum(np.minimum(self.lowest, smallest), -1.0)
+        before, self.ritz, self.previous_sums = self.ritz, ritz, self._sum_each_view(ritz)
+        self._update_lowest(before, converged)
         self.transform = transform * lengths if converged else transform
         if converged:
             self._complete_coordinates()
         self._begin_stage("transform" if converged else "rotate")
+
+    def _update_lowest(self, before: NDArray[np.float64], converged: bool) -> None:
+        """Let estimates of the smallest eigenvalue follow the largest one, given the Ritz values before the filter.
+
+        If the filter was too weak, they may be too high, and are forgotten.
+        """
+        if not converged:
+            self.lowest[:] = -1.0
+        for view, part in enumerate(self.new.parts):
+            top, old_top = self.ritz[part].max(initial=0.0), before[part].max(initial=0.0)
+            if self.lowest[view] > -1 and min(top, old_top) > MIN_EIGENVALUE:
+                self.lowest[view] = max(self.lowest[view] * top / old_top, -1.0)
 
     def _preserves_spectrum(self, ritz: NDArray[np.float64]) -> bool:
         """Return whether each view captures about as much of the spectrum as at the last anchor, or as it still can.
@@ -642,8 +665,8 @@ class GradualCorrection(CorrectionPace):
 
 
 def is_correction(saved: Mapping[str, NDArray[Any]]) -> bool:
-    """Return whether saved arrays are a correction of this version; earlier ones saved fewer arrays."""
-    return "column_lengths" in saved
+    """Return whether saved arrays are a correction of this version; earlier ones saved fewer numbers."""
+    return "block_totals" in saved and saved["block_totals"].shape == (4,)
 
 
 def describe_saved_arrays(
@@ -657,7 +680,7 @@ def describe_saved_arrays(
         **dict.fromkeys(("transform", "products"), (dim, dim)),
         "filter_factors": (views, 3),
         "shifts": (2, dim),
-        "block_totals": (3,),
+        "block_totals": (4,),
         "grams": (3, dim, dim),
     }
     sums = _sum_shapes(stage, dim, views)
@@ -669,11 +692,11 @@ def describe_saved_arrays(
 def _sum_shapes(stage: str, dim: int, views: int) -> list[tuple[int, ...]]:
     """Return the shapes of the sums over rows that a stage adds up."""
     shapes: dict[str, list[tuple[int, ...]]] = {
-        **{name: [(4, dim), (3,)] for name in ("copy", "filter", "rotate")},
+        **{name: [(4, dim), (4,)] for name in ("copy", "filter", "rotate")},
         "project": [(3, dim, dim), (1,)],
         "transform": [(dim, dim), (views,)],
     }
-    return shapes.get(stage, [(2, dim), (3,)])
+    return shapes.get(stage, [(2, dim), (4,)])
 
 
 def count_queued_rows(credit: float) -> int:

@@ -14,6 +14,25 @@ from ripplevec.views.spectral import MIN_CUTOFF
 _ARRAYS = ("cutoff", "half", "middle", "first_sigma", "sigma", "factors")
 
 
+def bound_spectrum(top: float, tau: float, strength: float, variance: float) -> float:
+    """Return a lower bound of a view's spectrum; see "The lower bound of the spectrum" in docs/method.md.
+
+    Parameters
+    ----------
+    top : float
+        The largest eigenvalue, or zero if it is not known; then the bound is −1.
+    tau : float
+        The regularization τ of the view.
+    strength, variance : float
+        Mean and variance of the strengths of vertices with edges.
+    """
+    if top <= MIN_EIGENVALUE:
+        return -1.0
+    trivial, coupling = strength / (strength + tau), tau * variance / (strength + tau) ** 3
+    radius = (trivial + top) / 2 + np.sqrt((trivial - top) ** 2 / 4 + coupling)
+    return -float(min(radius, 1.0))
+
+
 class ScaledFilter:
     """The recurrence y ← f₀ · W x + f₁ · x + f₂ · y, with x and y exchanged after each step.
 

@@ -39,7 +39,7 @@ class Coordinates:
         self.ready = False  # whether a start or an anchor has set the attributes below
         self.tau = np.zeros(len(self.views))  # per view, in the weight unit of new edges
         self.longest = np.zeros(len(self.views))  # per view: length of the longest row at the last start or anchor
-        self.lowest = np.full(len(self.views), -1.0)  # per view: lower bound of the operator's spectrum
+        self.lowest = np.full(len(self.views), -1.0)  # per view: lower bound of the spectrum; −1 if it is not known
         self.mu = np.zeros(dim)  # eigenvalue per column
         self.center = np.zeros(dim)  # per column, in the weight unit of new edges
         self.set_rotation(None)  # identity until the first anchor
