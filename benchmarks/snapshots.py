@@ -125,7 +125,7 @@ def run_method(name: str, stream: str, steps: int, seed: int) -> dict[str, float
 
 
 def main() -> None:
-    """Run all methods that the record does not have yet, and print them."""
+    """Run the methods, print their metrics, and put them into the record; it keeps its other runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", default="collegemsg")
     parser.add_argument("--methods", default=",".join(METHODS))
@@ -133,16 +133,18 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    record: dict[str, Any] = {"environment": describe_environment(), "dim": DIM, "steps": options.steps, "runs": {}}
+    record: dict[str, Any] = {"dim": DIM, "steps": options.steps, "runs": {}}
     if options.json and options.json.exists():
         record["runs"] = json.loads(options.json.read_text())["runs"]
+    environment = describe_environment()
     with threadpool_limits(limits=1):
         for stream in options.streams.split(","):
             for name in options.methods.split(","):
                 for seed in range(options.seeds):
                     run = f"{stream}, {name}, {seed}"
-                    record["runs"][run] = run_method(name, stream, options.steps, seed)
-                    print(run, record["runs"][run], flush=True)
+                    metrics = run_method(name, stream, options.steps, seed)
+                    record["runs"][run] = metrics | {"environment": environment}
+                    print(run, metrics, flush=True)
                     if options.json:
                         options.json.write_text(json.dumps(record, indent=1) + "\n")
 

@@ -81,6 +81,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "retraining": comparison.retraining,
     "snapshots": comparison.snapshots,
     "systems": comparison.systems,
+    "systems_tuned": comparison.systems_tuned,
     "arrival_cost": comparison.arrival_cost,
     "latency": comparison.latency,
     "goals": goals.goals,

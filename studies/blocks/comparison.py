@@ -202,6 +202,15 @@ def systems() -> str:
     })  # fmt: skip
 
 
+def systems_tuned() -> str:
+    """Return micro-F1 of the tuned dynamic methods: on arrival / at the end."""
+    tuned, default = load_results("systems_tuned"), load_results("systems")
+    metrics = ["arrival_micro@50", "current_micro@50"]
+    rows = {OURS: default.means(metrics, OURS, format_points)}
+    rows |= {setting: tuned.means(metrics, setting, format_points) for setting in tuned.study.settings}
+    return table_by_dataset(rows, tuned.study.datasets)
+
+
 def arrival_cost() -> str:
     """Return the processor microseconds of an arrival with the streaming methods of study `systems`."""
     record = read_record("arrival_cost.json") or {}

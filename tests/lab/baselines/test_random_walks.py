@@ -8,7 +8,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.lab.baselines.random_walks import DeepWalk, Node2Vec, WalkSentences
+from ripplevec.lab.baselines.random_walks import DeepWalk, Node2Vec
+from ripplevec.lab.baselines.skip_gram import WalkSentences
 from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.lab.evaluation import classify
 

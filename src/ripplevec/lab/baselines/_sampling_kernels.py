@@ -1,4 +1,4 @@
-"""Compiled kernels of the baselines that sample: random walks, and LINE's edge sampling.
+"""Compiled kernels of the baselines that sample: random walks, and the edge sampling of LINE and DNE.
 
 Draws are counter-based: a draw depends on its key and counters alone, so that threads do not influence each other.
 """
@@ -37,7 +37,7 @@ class AliasTable(NamedTuple):
 
 
 class EdgeSampler(NamedTuple):
-    """The distributions LINE samples from: directed edges by weight, and noise vertices."""
+    """The distributions that LINE and DNE sample from: directed edges by weight, and noise vertices."""
 
     endpoints: NDArray[np.int64]  # per directed edge: source, target
     by_weight: AliasTable
@@ -45,7 +45,7 @@ class EdgeSampler(NamedTuple):
 
 
 class TrainingSchedule(NamedTuple):
-    """LINE's training: total samples, noise vertices per sample, and the initial rate of the linear decay."""
+    """A training of LINE or DNE: total samples, noise vertices per sample, and the initial rate of the linear decay."""
 
     samples: int
     negatives: int

@@ -6,17 +6,16 @@ step by the vertex before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ripplevec.errors import MissingExtraError
 from ripplevec.influence._kernels import draw_key
 from ripplevec.lab.baselines import _sampling_kernels as kernels
 from ripplevec.lab.baselines.base import as_weight_matrix, check_settings
+from ripplevec.lab.baselines.skip_gram import create_skip_gram, read_vectors, train_skip_gram
 from ripplevec.util.parallel import for_each_block
 
 WALKS_PER_BLOCK = 4_096
@@ -53,26 +52,11 @@ class DeepWalk:
 
     def embed(self, graph: csr_array) -> NDArray[np.float32]:
         """Generate walks and train on them; return a vector per row, zero for vertices without edges."""
-        try:
-            from gensim.models import Word2Vec
-        except ImportError as error:
-            raise MissingExtraError(type(self).__name__, "eval") from error
-        sentences = WalkSentences(self.generate_walks(graph))
-        vectors = np.zeros((graph.shape[0], self.dim), np.float32)
-        if not len(sentences.walks):
-            return vectors
-        trained = Word2Vec(
-            sentences,
-            vector_size=self.dim,
-            window=self.window,
-            min_count=1,
-            sg=1,
-            epochs=self.epochs,
-            seed=self.seed,
-            workers=self.threads,
-        ).wv
-        vectors[[int(name) for name in trained.index_to_key]] = trained.vectors
-        return vectors
+        model = create_skip_gram(self.dim, self.window, self.seed, threads=self.threads)
+        walks = self.generate_walks(graph)
+        if len(walks):
+            train_skip_gram(model, walks, self.epochs)
+        return read_vectors(model, graph.shape[0])
 
     def generate_walks(self, graph: csr_array) -> NDArray[np.int64]:
         """Return the walks, one per row: in each round one from every vertex with edges, in random order."""
@@ -122,15 +106,3 @@ class Node2Vec(DeepWalk):
         self, graph: kernels.WalkGraph, starts: NDArray[np.int64], key: np.uint64, walks: NDArray[np.int64]
     ) -> None:
         kernels.walk_with_bias(graph, (1 / self.p, 1.0, 1 / self.q), starts, key, walks)
-
-
-@dataclass(frozen=True, slots=True)
-class WalkSentences:
-    """Walks as an iterable that gensim can read repeatedly: lists of words, which are vertex numbers."""
-
-    walks: NDArray[np.int64]
-
-    def __iter__(self) -> Iterator[list[str]]:
-        words = [str(vertex) for vertex in range(int(self.walks.max(initial=-1)) + 1)]
-        for row in self.walks:
-            yield [words[vertex] for vertex in row.tolist() if vertex >= 0]

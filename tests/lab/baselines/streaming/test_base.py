@@ -12,7 +12,7 @@ from ripplevec.batch import Batch, Op
 from ripplevec.errors import InvalidValueError, UnknownVertexError
 from ripplevec.lab.baselines.base import build_adjacency
 from ripplevec.lab.baselines.streaming import NeighborMean, StreamingBaselineAdapter
-from ripplevec.lab.baselines.streaming.base import GrowingVectors, add_arrival_edges
+from ripplevec.lab.baselines.streaming.base import GrowingVectors, add_arrival_edges, add_unit_edges
 from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.lab.evaluation import AnchorObserver, score_on_arrival, stream
 
@@ -50,6 +50,13 @@ def test_add_arrival_edges_extends_adjacency() -> None:
     for u, v in ((3, 0), (3, 2), (0, 2)):
         expected[u, v] = expected[v, u] = 1
     np.testing.assert_array_equal(graph.to_csr().toarray()[:4, :4], expected)
+
+
+def test_add_unit_edges_adds_repeated_pairs_to_weights() -> None:
+    matrix = csr_array(np.array([[0, 2.0, 0], [2.0, 0, 0], [0, 0, 0]]))
+    grown = add_unit_edges(matrix, [(0, 1), (2, 1), (1, 2)])
+    np.testing.assert_array_equal(grown.toarray(), [[0, 3, 0], [3, 0, 2], [0, 2, 0]])
+    np.testing.assert_array_equal(add_unit_edges(matrix, []).toarray(), matrix.toarray())
 
 
 GRAPH = planted_partition(communities=3, size=30, inside=8, elsewhere=1)

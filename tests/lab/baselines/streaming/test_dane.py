@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ripplevec.lab.baselines.streaming import DANE
-from ripplevec.lab.baselines.streaming.eigen_perturbation import Forms
+from ripplevec.lab.baselines.streaming.eigen_perturbation import QuadraticForms
 
 
 def test_mix_is_the_derivative_of_the_eigenvectors() -> None:
@@ -21,8 +21,8 @@ def test_mix_is_the_derivative_of_the_eigenvectors() -> None:
     errors = []
     for size in (1e-3, 1e-4):
         dq = size * np.diag(rng.uniform(1, 2, 6))
-        before = Forms(basis.T @ p @ basis, basis.T @ q @ basis)
-        changed = Forms(size * basis.T @ change @ basis, basis.T @ dq @ basis)
+        before = QuadraticForms(basis.T @ p @ basis, basis.T @ q @ basis)
+        changed = QuadraticForms(size * basis.T @ change @ basis, basis.T @ dq @ basis)
         found = basis @ DANE(dim=6).mix(before, changed, values)
         exact = eigh(p + size * change, q + dq)[1]
         errors.append(np.abs(found - exact * np.sign(np.einsum("ij,ij->j", found, exact))).max())
@@ -33,7 +33,7 @@ def test_mix_is_the_derivative_of_the_eigenvectors() -> None:
 def test_mix_leaves_equal_eigenvalues_apart() -> None:
     values, zero = np.array([0.5, 0.5, 0.9]), np.zeros((3, 3))
     change = np.array([[0.0, 0.1, 0.1], [0.1, 0.0, 0.1], [0.1, 0.1, 0.0]])
-    mixture = DANE(dim=3).mix(Forms(zero, zero), Forms(change, zero), values)
+    mixture = DANE(dim=3).mix(QuadraticForms(zero, zero), QuadraticForms(change, zero), values)
     assert mixture[0, 1] == mixture[1, 0] == 0
     assert mixture[0, 2] != 0
 

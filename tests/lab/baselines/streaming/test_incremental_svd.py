@@ -66,7 +66,7 @@ def test_incremental_svd_truncated_updates_stay_near_exact_values(small_stream: 
 def test_incremental_svd_lanczos_agrees_with_dense_solver(monkeypatch: pytest.MonkeyPatch, small_stream: Any) -> None:
     dense, lanczos = IncrementalSVD(dim=8), IncrementalSVD(dim=8)
     dense.start(small_stream.final)
-    monkeypatch.setattr(incremental_svd, "MAX_DENSE_VERTICES", 10)
+    monkeypatch.setattr(incremental_svd, "MAX_DENSE_SIZE", 10)
     lanczos.start(small_stream.final)
     np.testing.assert_allclose(lanczos._values, dense._values, rtol=1e-8)
 

@@ -6,9 +6,9 @@ import gensim.models
 import numpy as np
 import pytest
 
-from ripplevec.lab.baselines import Node2Vec
-from ripplevec.lab.baselines.random_walks import WalkSentences
-from ripplevec.lab.baselines.streaming import WarmNode2Vec, warm_node2vec
+from ripplevec.lab.baselines import Node2Vec, skip_gram
+from ripplevec.lab.baselines.skip_gram import WalkSentences
+from ripplevec.lab.baselines.streaming import WarmNode2Vec
 
 SETTINGS = {"dim": 8, "length": 10}
 
@@ -22,7 +22,7 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
         generated.append(rows.copy())
         return WalkSentences(rows)
 
-    monkeypatch.setattr(warm_node2vec, "WalkSentences", record)
+    monkeypatch.setattr(skip_gram, "WalkSentences", record)
     return generated
 
 

@@ -32,7 +32,7 @@ class DynNode2Vec:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        self._model = create_skip_gram(self.dim, self.window, self.seed)
+        self._model = create_skip_gram(self.dim, self.window, self.seed, downsampling=0)
         self._before: csr_array | None = None
         self._updates = 0
 

@@ -13,8 +13,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from ripplevec.lab.baselines.base import as_weight_matrix, check_settings
 from ripplevec.lab.baselines.snapshots.base import extend_matrix
 from ripplevec.lab.baselines.streaming.incremental_svd import leading_eigenpairs
+from ripplevec.views.solvers import MAX_DENSE_SIZE
 
-MAX_DENSE_SIZE = 400  # the bound of larger matrices is computed by Lanczos iteration
 MIN_VALUE = 1e-9  # eigenvalues below this count as zero
 
 

@@ -96,6 +96,13 @@ def add_arrival_edges(adjacency: Adjacency, v: int, neighbors: Sequence[int]) ->
     add_edges(adjacency, np.column_stack([np.full(len(neighbors), v), neighbors]), np.ones(len(neighbors)))
 
 
+def add_unit_edges(matrix: csr_array, pairs: Sequence[tuple[int, int]]) -> csr_array:
+    """Return a symmetric weight matrix with edges of weight 1 added between existing rows."""
+    ends = np.array(pairs, np.int64).reshape(-1, 2)
+    half = csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=matrix.shape)
+    return csr_array(matrix + half + half.T)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ChangedVectors:
     """The vertices whose vectors a batch changed, and their new vectors."""

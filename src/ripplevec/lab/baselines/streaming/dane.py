@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import laplacian
 
 from ripplevec.lab.baselines.base import build_adjacency
-from ripplevec.lab.baselines.streaming.eigen_perturbation import EigenPerturbation, Forms, Matrix
+from ripplevec.lab.baselines.streaming.eigen_perturbation import EigenPerturbation, Matrix, QuadraticForms
 from ripplevec.views.laplacian import laplacian_vectors
 
 MIN_GAP = 1e-3  # smaller differences of eigenvalues count as equal: eigenvectors of equal ones may mix freely
@@ -42,7 +42,7 @@ class DANE(EigenPerturbation):
         """Return ones: the vectors are the eigenvectors."""
         return np.ones(values.size)
 
-    def mix(self, before: Forms, change: Forms, values: Matrix) -> Matrix:
+    def mix(self, before: QuadraticForms, change: QuadraticForms, values: Matrix) -> Matrix:
         """Return I + C, where Δx_i = Σ_j C_ji x_j to first order."""
         gaps = values - values[:, None]
         distinct = np.abs(gaps) > MIN_GAP

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import eigsh
 
 from ripplevec.errors import InvalidValueError
 from ripplevec.lab.baselines.base import check_settings
-from ripplevec.lab.baselines.streaming.eigen_perturbation import EigenPerturbation, Forms, Matrix
+from ripplevec.lab.baselines.streaming.eigen_perturbation import EigenPerturbation, Matrix, QuadraticForms
 from ripplevec.views.solvers import MAX_DENSE_SIZE
 
 PSEUDO_INVERSE_TOLERANCE = 1e-6  # singular values below this share of the largest are ignored
@@ -64,7 +64,7 @@ class DHPE(EigenPerturbation):
         """Return |λ|^½ over the length of an eigenvector, (1 + λ)^½."""
         return np.sqrt(np.abs(values) / np.maximum(1 + values, MIN_DENOMINATOR))
 
-    def mix(self, before: Forms, change: Forms, values: Matrix) -> Matrix:
+    def mix(self, before: QuadraticForms, change: QuadraticForms, values: Matrix) -> Matrix:
         """Return I + G, where column i of G solves the changed equation of x_i in the span of X."""
         norms = np.maximum(before.q.diagonal() + change.q.diagonal(), MIN_DENOMINATOR)
         shift = (change.p - change.q * values).diagonal() / norms

@@ -13,7 +13,7 @@ from ripplevec.influence._kernels import draw_key
 from ripplevec.lab.baselines import _sampling_kernels as kernels
 from ripplevec.lab.baselines.base import as_weight_matrix, check_settings
 from ripplevec.lab.baselines.line import build_sampler
-from ripplevec.lab.baselines.streaming.base import GrowingVectors, check_arrival
+from ripplevec.lab.baselines.streaming.base import GrowingVectors, add_unit_edges, check_arrival
 
 Rows = NDArray[np.float32]
 
@@ -70,10 +70,9 @@ class DNE:
 
     def _update(self) -> None:
         """Add the pending edges, and train the new and the most affected vertices."""
-        size, ends = len(self._vectors), np.array(self._pending, np.int64).reshape(-1, 2)
+        size = len(self._vectors)
         self._graph.resize((size, size))
-        half = csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(size, size))
-        self._graph = csr_array(self._graph + half + half.T)
+        self._graph = add_unit_edges(self._graph, self._pending)
         trainable = np.zeros(size, np.bool_)
         trainable[self._arrived] = True
         affected = np.where(trainable, 0.0, self._distance_from_optimum())

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ripplevec.lab.baselines.base import as_weight_matrix, check_settings
-from ripplevec.lab.baselines.streaming.base import GrowingVectors, check_arrival
+from ripplevec.lab.baselines.streaming.base import GrowingVectors, add_unit_edges, check_arrival
 
 MIN_NORM = 1e-12  # xᵀQx of a column that counts as zero
 
 Matrix = NDArray[np.float64]
 
 
-class Forms(NamedTuple):
+class QuadraticForms(NamedTuple):
     """XᵀPX and XᵀQX of a graph."""
 
     p: Matrix
@@ -91,7 +91,7 @@ class EigenPerturbation(ABC):
         """Return the factors that turn columns of eigenvectors into columns of vectors."""
 
     @abstractmethod
-    def mix(self, before: Forms, change: Forms, values: Matrix) -> Matrix:
+    def mix(self, before: QuadraticForms, change: QuadraticForms, values: Matrix) -> Matrix:
         """Return the matrix by which X is multiplied, from the forms before a chunk and their change."""
 
     def adjust(self, values: Matrix) -> Matrix:
@@ -106,13 +106,12 @@ class EigenPerturbation(ABC):
         """Apply the pending edges to the eigenpairs."""
         size, basis = len(self._basis), self._basis.rows.astype(np.float64)
         self._graph.resize((size, size))
-        ends = np.array(self._pending, np.int64).reshape(-1, 2)
-        half = csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(size, size))
-        grown = csr_array(self._graph + half + half.T)
+        grown = add_unit_edges(self._graph, self._pending)
         before, after = (
-            Forms(*(basis.T @ (part @ basis) for part in self.matrices(graph))) for graph in (self._graph, grown)
+            QuadraticForms(*(basis.T @ (part @ basis) for part in self.matrices(graph)))
+            for graph in (self._graph, grown)
         )
-        mixture = self.mix(before, Forms(after.p - before.p, after.q - before.q), self._values)
+        mixture = self.mix(before, QuadraticForms(after.p - before.p, after.q - before.q), self._values)
         norms = np.einsum("ji,jk,ki->i", mixture, after.q, mixture)
         mixture = np.where(norms > MIN_NORM, mixture / np.sqrt(np.maximum(norms, MIN_NORM)), 0.0)
         self._values = self.adjust(np.einsum("ji,jk,ki->i", mixture, after.p, mixture))

@@ -18,9 +18,9 @@ from scipy.sparse.linalg import eigsh
 
 from ripplevec.lab.baselines.base import as_weight_matrix, check_settings
 from ripplevec.lab.baselines.streaming.base import GrowingVectors, check_arrival
+from ripplevec.views.solvers import MAX_DENSE_SIZE
 
 ROUNDING = 1e-9  # singular values and lengths below this share of the largest are rounding errors
-MAX_DENSE_VERTICES = 400  # larger matrices are decomposed by Lanczos iteration
 
 Matrix = NDArray[np.float64]
 
@@ -110,7 +110,7 @@ class IncrementalSVD:
 def leading_eigenpairs(graph: csr_array, count: int, seed: int) -> tuple[Matrix, Matrix]:
     """Return at most `count` eigenpairs of a symmetric matrix, largest magnitude first, without rounding errors."""
     size = graph.shape[0]
-    if size <= max(MAX_DENSE_VERTICES, 2 * count):
+    if size <= max(MAX_DENSE_SIZE, 2 * count):
         return _largest_eigenpairs(graph.toarray(), count)
     initial = np.random.default_rng(seed).standard_normal(size)
     values, vectors = eigsh(graph, k=count, which="LM", v0=initial)

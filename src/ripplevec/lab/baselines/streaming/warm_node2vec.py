@@ -12,8 +12,7 @@ from scipy.sparse import csr_array
 from ripplevec.influence._kernels import draw_key
 from ripplevec.lab.baselines import _sampling_kernels as kernels
 from ripplevec.lab.baselines.base import build_adjacency, check_settings
-from ripplevec.lab.baselines.random_walks import WalkSentences
-from ripplevec.lab.baselines.skip_gram import create_skip_gram
+from ripplevec.lab.baselines.skip_gram import create_skip_gram, known_vertices, train_skip_gram
 from ripplevec.lab.baselines.streaming.base import GrowingVectors, add_arrival_edges, check_arrival
 
 
@@ -41,7 +40,8 @@ class WarmNode2Vec:
         """Train on walks from every vertex of the initial graph."""
         self._graph = build_adjacency(graph)
         self._vectors = GrowingVectors(np.zeros((graph.shape[0], self.dim)))
-        self._model, self._trainings = create_skip_gram(self.dim, self.window, self.seed), 0
+        self._model = create_skip_gram(self.dim, self.window, self.seed, downsampling=0)
+        self._trainings = 0
         self._pending, self._touched = 0, set(range(graph.shape[0]))
         self._train()
 
@@ -72,13 +72,8 @@ class WarmNode2Vec:
         self._pending, self._touched = 0, set()
         if not len(walks):
             return
-        sentences, words = WalkSentences(walks), self._model.wv
-        self._model.build_vocab(sentences, update=len(words) > 0)
-        vertices = np.array([int(word) for word in words.index_to_key])
-        placed = self._vectors.rows[vertices].any(axis=1)
-        words.vectors[placed] = self._vectors.rows[vertices[placed]]
-        self._model.train(sentences, total_examples=len(walks), epochs=self.epochs)
-        self._vectors.rows[vertices] = words.vectors
+        train_skip_gram(self._model, walks, self.epochs, initial_rows=self._vectors.rows)
+        self._vectors.rows[known_vertices(self._model)] = self._model.wv.vectors
 
     def _generate_walks(self) -> NDArray[np.int64]:
         """Return walks from the touched vertices with edges: in each round one from each, in random order."""
