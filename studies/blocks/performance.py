@@ -155,8 +155,8 @@ def _gradual_anchor_on_gpu() -> list[str]:
         f"Gradual anchors on the GPU: while single vertices arrive in a graph of {vertices:,.0f} vertices, the stream "
         f"takes {stream['ratio']:.1f} × as long as without anchors. Of the arrivals, 99.9 % take at most "
         f"{stream['default_p999_us'] / 1000:.1f} ms, and the slowest {stream['default_slowest_us'] / 1000:.1f} ms, of "
-        f"which {stream['default_thread_slowest_us'] / 1000:.1f} ms at most are processor time. Two cores of the "
-        "machine ran the stream, and other cores ran other measurements."
+        f"which {stream['default_thread_slowest_us'] / 1000:.1f} ms at most are processor time. The stream ran "
+        "on two cores."
     )
     return [fill(text, 120)]
 

@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 from ripplevec.rules import _rotation_kernels as kernels
 from ripplevec.rules._correction_kernels import SLICE_ROWS, RowRange
 from ripplevec.rules._ritz_kernels import Sample
-from ripplevec.rules._rotation_kernels import Deflation, ServedScalings
+from ripplevec.rules._rotation_kernels import RowTransform, ServedScalings
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views._kernels import ViewScaling
 
 PARTS = [(0, 200), (0, SLICE_ROWS), (64, 150), (199, 200)]
 
 
-def make_transform(bounds: NDArray[np.int64]) -> Deflation:
+def make_transform(bounds: NDArray[np.int64]) -> RowTransform:
     rng = np.random.default_rng(5)
     shift, matrix = rng.standard_normal(DIM).astype(np.float32), np.zeros((DIM, DIM), np.float32)
     for first, last in pairwise(bounds):
         matrix[first:last, first:last] = rng.standard_normal((last - first, last - first))
-    return Deflation(bounds, shift, matrix)
+    return RowTransform(bounds, shift, matrix)
 
 
-def transformed(transform: Deflation, block: NDArray[Any], degree: NDArray[Any]) -> NDArray[np.float64]:
+def transformed(transform: RowTransform, block: NDArray[Any], degree: NDArray[Any]) -> NDArray[np.float64]:
     rows = (block - transform.shift).astype(np.float64) @ transform.matrix
     rows[degree == 0] = 0
     return rows
@@ -130,7 +130,7 @@ def test_find_moved_compares_distances_with_the_threshold(
     np.testing.assert_array_equal(moved, (distance > threshold)[slice(*part)])
 
 
-def test_find_moved_turns_old_rows_by_the_axes() -> None:
+def test_find_moved_rotates_old_rows_by_the_axes() -> None:
     rng = np.random.default_rng(1)
     old = rng.standard_normal((70, 24)).astype(np.float32)
     axes = np.linalg.qr(rng.standard_normal((24, 24)))[0].astype(np.float32)

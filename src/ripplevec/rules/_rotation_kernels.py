@@ -17,7 +17,7 @@ from ripplevec.views._kernels import ViewScaling, pairwise_sum, scale_to_unit
 COMPARED_COLUMNS = 16  # columns of served vectors that are compared at a time: the first ones decide nearly always
 
 
-class Deflation(NamedTuple):
+class RowTransform(NamedTuple):
     """Subtract a shift from a row, then multiply each view's part by its block of the matrix."""
 
     bounds: NDArray[np.int64]  # view g has columns bounds[g] … bounds[g+1]−1
@@ -36,7 +36,7 @@ class ServedScalings(NamedTuple):
 @allocation_free(inner=True)
 def _transform_rows(
     links: Links,
-    transform: Deflation,
+    transform: RowTransform,
     rows: RowRange,
     current: NDArray[np.float32],
     deflated: NDArray[np.float32],
@@ -58,7 +58,7 @@ def _transform_rows(
 @kernel
 def rotate_rows(
     links: Links,
-    transform: Deflation,
+    transform: RowTransform,
     rows: RowRange,
     current: NDArray[np.float32],
     sums: NDArray[np.float64],
@@ -81,7 +81,7 @@ def rotate_rows(
 @kernel
 def write_new_rows(
     links: Links,
-    transform: Deflation,
+    transform: RowTransform,
     rows: RowRange,
     current: NDArray[np.float32],
     target: NDArray[Any],
@@ -161,14 +161,14 @@ def find_moved(
     """Write which rows differ by more than the threshold, the old ones multiplied by `axes`, all scaled as served."""
     dim = new_rows.shape[1]
     old, new = np.zeros((SLICE_ROWS, dim), np.float32), np.zeros((SLICE_ROWS, dim), np.float32)
-    turned, squares = np.zeros((ROWS_AT_ONCE, dim), np.float32), np.zeros(ROWS_AT_ONCE)
+    rotated, squares = np.zeros((ROWS_AT_ONCE, dim), np.float32), np.zeros(ROWS_AT_ONCE)
     for begin in range(rows.first, rows.last, SLICE_ROWS):
         last = min(begin + SLICE_ROWS, rows.last)
         scale_slice(old_rows, begin, last, scalings.old, scalings.normalize, old)
         scale_slice(new_rows, begin, last, scalings.new, scalings.normalize, new)
         for first in range(0, last - begin, ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
-            _add_distances(old[part], new[part], axes, threshold**2, turned, squares)
+            _add_distances(old[part], new[part], axes, threshold**2, rotated, squares)
             for i in range(first, min(first + ROWS_AT_ONCE, last - begin)):
                 moved[begin + i - rows.first] = squares[i - first] > threshold**2
 
@@ -179,7 +179,7 @@ def _add_distances(
     new: NDArray[np.float32],
     axes: NDArray[np.float32],
     enough: float,
-    turned: NDArray[np.float32],
+    rotated: NDArray[np.float32],
     squares: NDArray[np.float64],
 ) -> None:
     """Write squared distances of rows, over as many columns as all of them need to be larger than `enough`."""
@@ -187,10 +187,10 @@ def _add_distances(
     squares[:] = 0
     for column in range(0, dim, COMPARED_COLUMNS):
         end, undecided = min(column + COMPARED_COLUMNS, dim), False
-        multiply_rows(old, axes, (0, dim), (column, end), turned)
+        multiply_rows(old, axes, (0, dim), (column, end), rotated)
         for q in range(len(squares)):
             for j in range(column, end):
-                difference = turned[q, j] - new[q, j]
+                difference = rotated[q, j] - new[q, j]
                 squares[q] += difference * difference
             undecided |= squares[q] <= enough
         if not undecided:

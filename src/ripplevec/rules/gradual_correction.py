@@ -41,7 +41,7 @@ from ripplevec.rules import _ritz_kernels as ritz_kernels
 from ripplevec.rules import _rotation_kernels as rotation_kernels
 from ripplevec.rules._correction_kernels import SLICE_ROWS, FilterStep, RowRange
 from ripplevec.rules._ritz_kernels import Sample
-from ripplevec.rules._rotation_kernels import Deflation, ServedScalings
+from ripplevec.rules._rotation_kernels import RowTransform, ServedScalings
 from ripplevec.rules.anchor import MIN_SPECTRUM_RATIO, CorrectionError, sum_eigenvalues
 from ripplevec.rules.correction_pace import CorrectionPace, cost_per_row, sample_step
 from ripplevec.rules.correction_workspace import Workspace
@@ -469,12 +469,14 @@ class GradualCorrection(CorrectionPace):
     def _rotate_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
         """Replace rows of the block by Ritz vectors."""
         links, rows = store.graph.adjacency.links, RowRange(first, last, 1 / store.graph.adjacency.weight_scale.unit)
-        rotation_kernels.rotate_rows(links, self._deflation(), rows, self.workspace.current.array, *sums)
+        rotation_kernels.rotate_rows(links, self._row_transform(), rows, self.workspace.current.array, *sums)
         return _NO_ROWS
 
-    def _deflation(self) -> Deflation:
+    def _row_transform(self) -> RowTransform:
         """Return the arguments of kernels that deflate rows of the block and transform them."""
-        return Deflation(self.new.scaling.bounds, self.shifts[0].astype(np.float32), self.transform.astype(np.float32))
+        return RowTransform(
+            self.new.scaling.bounds, self.shifts[0].astype(np.float32), self.transform.astype(np.float32)
+        )
 
     def _finish_rotate(self) -> None:
         self.column_mu = self.ritz
@@ -502,7 +504,7 @@ class GradualCorrection(CorrectionPace):
     def _write_new_rows(self, store: VectorStore, first: int, last: int, longest: NDArray[np.float64]) -> None:
         """Write new rows to the workspace, and the largest lengths of views' parts to `longest`."""
         links, target = store.graph.adjacency.links, store.as_kernel_array(self.workspace.rows.array)
-        arguments = self._deflation(), RowRange(first, last, 1.0), self.workspace.current.array, target, longest
+        arguments = self._row_transform(), RowRange(first, last, 1.0), self.workspace.current.array, target, longest
         rotation_kernels.write_new_rows(links, *arguments)
 
     def _served_scalings(self) -> ServedScalings:
