@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from enum import Enum
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, ForwardRef
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -129,6 +129,8 @@ def _break_lines(signature: inspect.Signature, result: Any) -> str:
 
 
 def _unquote(annotation: Any) -> Any:
+    if isinstance(annotation, ForwardRef):  # of a field of a named tuple
+        annotation = annotation.__forward_arg__
     return Verbatim(annotation) if isinstance(annotation, str) else annotation
 
 
