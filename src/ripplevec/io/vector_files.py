@@ -57,8 +57,8 @@ def write_vectors(
     Raises
     ------
     InvalidValueError
-        If the suffix is unknown, the folder does not exist, there is not one vector per id, or word2vec cannot represent
-        an id.
+        If the suffix is unknown, the folder does not exist, the numbers of vectors and ids differ, or word2vec cannot
+        represent an id.
     """
     suffix = check_output_path("output", path, VECTOR_FILE_SUFFIXES)
     if np.ndim(vectors) != 2 or len(vectors) != len(ids):

@@ -96,7 +96,7 @@ class QdrantSink(VectorStoreSink):
         if (size, distance) != (expected.size, expected.distance):
             wanted = f"vectors of {dim} dimensions, distance {self._distance}"
             # A collection with several named vectors has neither a size nor a distance.
-            got = "named vectors" if size is None else f"{size} dimensions, distance {str(distance.value).lower()}"
+            got = f"{size} dimensions, distance {distance.value.lower()}" if distance else "named vectors"
             raise InvalidValueError.of(f"collection {self._collection}", wanted, got)
 
     def _read_point_ids(self) -> Iterator[str]:
