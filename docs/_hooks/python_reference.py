@@ -135,6 +135,8 @@ def _unquote(annotation: Any) -> Any:
 
 
 def _show_default(default: Any) -> Any:
+    if inspect.isclass(default) and default is not inspect.Parameter.empty:
+        return Verbatim(default.__name__)
     return Verbatim(f"{type(default).__name__}.{default.name}") if isinstance(default, Enum) else default
 
 
