@@ -3,6 +3,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from ripplevec.cli import warmup_run
 
 
@@ -53,6 +55,7 @@ print(sorted({name for name, _ in new}))
 """
 
 
+@pytest.mark.timeout(1200)  # in a fresh clone on a busy machine, one process compiles nearly all kernels
 def test_warmup_compiles_the_kernels_of_a_session_that_is_opened_again():
     done = subprocess.run([sys.executable, "-c", USE_ALL], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
