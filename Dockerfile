@@ -16,7 +16,8 @@ ENV PATH=/opt/ripplevec/bin:$PATH \
     RIPPLEVEC_PORT=8080
 # Kernels are compiled once, here, and not at the first start of every container.
 RUN ripplevec warmup && chown -R ripplevec /opt/ripplevec/numba
-USER ripplevec
+# By number, so that Kubernetes can check that it is not root (runAsNonRoot).
+USER 10001
 VOLUME /var/lib/ripplevec
 EXPOSE 8080
 STOPSIGNAL SIGTERM

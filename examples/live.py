@@ -26,8 +26,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, interrupt)
     graph = ["--built-in", "--vertices", str(options.vertices), "--at-once", "10000", "--speed", str(options.speed)]
     with tempfile.TemporaryDirectory(prefix="ripplevec-live-") as state:
-        serve_options = ["--state", state, "--port", str(options.port), "--dim", "64", "--no-access-log"]
-        service = subprocess.Popen([*RIPPLEVEC, "serve", *serve_options], stderr=subprocess.DEVNULL)
+        serve_options = ["--state", state, "--port", str(options.port), "--dim", "64", "--log-level", "warning"]
+        service = subprocess.Popen([*RIPPLEVEC, "serve", *serve_options])
         try:
             print("Starting the service. The first start on a machine compiles kernels: a minute or more.", flush=True)
             wait_until_ready(service, url)
@@ -56,7 +56,7 @@ def wait_until_ready(service: subprocess.Popen[bytes], url: str) -> None:
                 return
         except (urllib.error.URLError, OSError):
             if service.poll() is not None:
-                sys.exit(f"The service did not start. If {url} is in use, choose another --port.")
+                sys.exit("The service did not start.")  # it has said why
             time.sleep(0.1)
     sys.exit(f"The service is not ready after {STARTUP_SECONDS} s.")
 

@@ -317,6 +317,16 @@ def test_nearest_among_compares_the_chosen_vertices_only(rule: Any) -> None:
         model.nearest(0, among=["x"])
 
 
+@pytest.mark.filterwarnings("ignore:All vectors are zero")
+def test_nearest_among_without_a_vector_returns_nothing_like_nearest() -> None:
+    model = Embedder(dim=4).fit(planted_partition(2, 20, 6, 2, seed=3).edges)
+    model.add_vertex(1000)
+    assert model.nearest(1000, among=[1, 2]) == model.nearest(1000) == []
+    assert model.nearest(np.zeros(4), among=[1, 2]) == []
+    diamond = Embedder(dim=4).fit([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("a", "c")])  # zero, though placed
+    assert diamond.nearest(np.ones(4), among=["a", "b"]) == diamond.nearest(np.ones(4)) == []
+
+
 def test_nearest_many_equals_nearest_of_each(fitted: Embedder) -> None:
     ids = fitted.ids[:3]
     assert fitted.nearest_many(ids, k=2) == [fitted.nearest(vertex, k=2) for vertex in ids]

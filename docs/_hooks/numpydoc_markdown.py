@@ -11,6 +11,7 @@ from textwrap import dedent
 
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 EXAMPLE = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)
+ITEM = re.compile(r"^- ", re.MULTILINE)  # of a list in the description of an entry
 ENTRY_SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns")
 """Sections that list entries; other sections are text."""
 
@@ -37,8 +38,10 @@ def _render_entries(title: str, body: str) -> Iterator[str]:
         heading, _, description = entry.partition("\n")
         name, separator, kind = heading.partition(" : ")
         label = f"`{name}` ({kind})" if separator else f"`{heading}`" if title != "Returns" else heading
-        text = " ".join(dedent(description).split())
+        text, *items = ITEM.split(dedent(description))
+        text = " ".join(text.split())
         yield f"- {label}: {text}" if text else f"- {label}"
+        yield from (f"    - {' '.join(item.split())}" for item in items)
 
 
 def _fence_examples(text: str) -> str:

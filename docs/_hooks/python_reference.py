@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from enum import Enum
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, ForwardRef
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -129,10 +129,14 @@ def _break_lines(signature: inspect.Signature, result: Any) -> str:
 
 
 def _unquote(annotation: Any) -> Any:
+    if isinstance(annotation, ForwardRef):  # of a field of a named tuple
+        annotation = annotation.__forward_arg__
     return Verbatim(annotation) if isinstance(annotation, str) else annotation
 
 
 def _show_default(default: Any) -> Any:
+    if inspect.isclass(default) and default is not inspect.Parameter.empty:
+        return Verbatim(default.__name__)
     return Verbatim(f"{type(default).__name__}.{default.name}") if isinstance(default, Enum) else default
 
 

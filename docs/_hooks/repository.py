@@ -19,9 +19,11 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)#\s]+)")
 HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
+HTML_HEADING = re.compile(r"<h1[^>]*>(.+?)</h1>")
 INDEX_PAGE = "index.md"
 RENAMED = {"README.md": "readme.md"}  # MkDocs would use README.md as the index page of its folder
 RECORDS = "results/"
+TITLES = {RECORDS: "All results"}  # of listings; others have the path of the folder
 LOGO = "src/ripplevec/service/page/ripplevec.svg"
 
 
@@ -98,10 +100,26 @@ def _source_folder(file: File) -> Path:
 def _create_file(target: Path, config: MkDocsConfig) -> File:
     if target.is_file():
         return File.generated(config, _site_path(target), abs_src_path=str(target))
-    names = [path.name for path in sorted(target.iterdir(), key=_pages_first) if path.is_file()]
-    listing = "".join(f"- [{name}]({name})\n" for name in names)
-    return File.generated(config, _site_path(target), content=f"# {target.relative_to(ROOT)}/\n\n{listing}")
+    folder = f"{target.relative_to(ROOT)}/"
+    return File.generated(
+        config, _site_path(target), content=f"# {TITLES.get(folder, folder)}\n\n{_list_files(target)}"
+    )
 
 
-def _pages_first(path: Path) -> tuple[bool, str]:
-    return path.suffix not in (".md", ".html"), path.name
+def _list_files(folder: Path) -> str:
+    """Return a table of the pages of a folder, with their titles, and a list of its other files."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    titles = {path.name: _title(path) for path in files if path.suffix in (".md", ".html")}
+    others = [path.name for path in files if path.name not in titles]
+    rows = "".join(f"| [{name}]({name}) | {title} |\n" for name, title in titles.items())
+    table = f"| page | content |\n|---|---|\n{rows}\n" if rows else ""
+    return (
+        table
+        + ("Records and other files:\n\n" if rows and others else "")
+        + "".join(f"- [{name}]({name})\n" for name in others)
+    )
+
+
+def _title(path: Path) -> str:
+    found = (HEADING if path.suffix == ".md" else HTML_HEADING).search(path.read_text())
+    return found[1] if found else ""

@@ -181,7 +181,7 @@ class ZeroVectorsWarning(UserWarning):
 
 
 class HeaderWarning(UserWarning):
-    """The first line of a text file was read as a header, although its names are not known."""
+    """The first line of a text file was read as a header although its names are not known, or it may be one."""
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:

@@ -40,8 +40,9 @@ def in_numbers() -> str:
     size = max(record["sizes"])
     figures = record[f"{size}, 1"]
     return fill(
-        f"With {size:,} vertices an arrival takes {figures['default_p50_us']:.0f} µs (median; mean "
-        f"{figures['default_mean_us']:.0f} µs, occasional corrections of all vectors included) on two cores. "
+        f"With {size:,} vertices an *arrival* (a new vertex with its edges) takes {figures['default_p50_us']:.0f} µs "
+        f"(median; mean {figures['default_mean_us']:.0f} µs, occasional corrections of all vectors included) on two "
+        f"cores. "
         f"{memory['vertices']:,} vertices with {memory['edges'] / 1e6:.0f} million edges need "
         f"{memory['resident_mb'] / 1_000:.1f} GB of memory.",
         120,

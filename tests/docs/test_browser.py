@@ -97,3 +97,24 @@ def test_short_names_in_tables_on_a_phone_are_not_broken(site: Path, browser: An
     lines = count_lines_of_names(browser, PHONE, site / "howto/diagnostics.html", "table td:first-child code")
     assert "unplaced" in dict(lines)
     assert [name for name, count in lines if len(name) <= 14 and count > 1] == []
+
+
+def test_columns_of_sentences_on_a_phone_have_room(site: Path, browser: Any) -> None:
+    tab = browser.new_page(viewport=PHONE)
+    tab.goto((site / "method.html").as_uri())
+    widths = tab.locator("td:nth-child(4):not([style])").evaluate_all("cells => cells.map(cell => cell.clientWidth)")
+    tab.close()
+    assert len(widths) > 20, "the table of parameters"
+    assert min(widths) >= 150
+
+
+def test_titles_of_modules_on_a_phone_are_not_broken(site: Path, browser: Any) -> None:
+    tab = browser.new_page(viewport=PHONE)
+    for page in sorted((site / "reference").glob("ripplevec*.html")):
+        tab.goto(page.as_uri())
+        lines = tab.locator("h1").evaluate(
+            "title => { const text = document.createRange(); text.selectNode(title.firstChild);"
+            " return text.getClientRects().length; }"
+        )
+        assert lines == 1, page.name
+    tab.close()

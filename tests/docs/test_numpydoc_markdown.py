@@ -77,3 +77,14 @@ def test_docstring_without_sections_is_unchanged(numpydoc_markdown: ModuleType) 
 def test_section_titles_are_found(numpydoc_markdown: ModuleType) -> None:
     assert numpydoc_markdown.has_section(DOCSTRING, "Attributes", "Parameters")
     assert not numpydoc_markdown.has_section(DOCSTRING, "Attributes")
+
+
+def test_render_list_in_a_description_is_a_nested_list(numpydoc_markdown: ModuleType) -> None:
+    docstring = (
+        "Add.\n\nParameters\n----------\na : list\n    One of:\n\n    - pairs, in\n      order;\n    - triples.\n"
+    )
+    assert numpydoc_markdown.render(docstring).splitlines()[-3:] == [
+        "- `a` (list): One of:",
+        "    - pairs, in order;",
+        "    - triples.",
+    ]

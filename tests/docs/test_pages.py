@@ -112,3 +112,31 @@ def test_goal_on_a_tie_is_met_unless_it_must_be_above(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("page", sorted((ROOT / "docs/howto").glob("*.md")), ids=lambda page: page.stem)
 def test_howto_ends_with_what_can_go_wrong(page: Path) -> None:
     assert re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE)[-1] == "What can go wrong"
+
+
+TERMS = {"anchor": "anchors?", "arrival": "arrivals?", "batch": "batch(?:es)?"}
+EXPLAINED = [  # before the first use that is no name of a column, an option or a metric
+    r"\*+({0})\*+",
+    r"\|\s*\**({0})\**\s*\|",
+    r"\bAn? ({0}) (?:is|of)\b",
+    r"\b({0}),? (?:\(|is a\b|are )",
+    r"\ban? ({0}), (?:a|the)\b",
+]
+
+
+def explained_pages() -> list[Path]:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/howto").glob("*.md")]
+    return sorted(page for page in pages if page.name != "index.md")
+
+
+@pytest.mark.parametrize("page", explained_pages(), ids=lambda page: page.stem)
+def test_page_explains_the_terms_that_it_uses(page: Path) -> None:
+    text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(), flags=re.DOTALL)
+    prose = "\n".join(line for line in text.splitlines() if not line.startswith(("#", "!")))
+    unexplained = [
+        name
+        for name, term in TERMS.items()
+        if len(re.findall(rf"\b{term}\b", prose, re.IGNORECASE)) > 1
+        and not any(re.search(form.format(term), prose, re.IGNORECASE) for form in EXPLAINED)
+    ]
+    assert unexplained == []

@@ -131,5 +131,20 @@ def test_public_names_exist() -> None:
 
 def test_endpoint_reference_marks_choices_of_list_items(site: Path) -> None:
     page = text(site / "reference/http.html")
-    assert re.search(r"weights \(list of \(number \([^)]*\) or null\) or null\)", page)
+    assert re.search(r"weights\s+list of \(number \([^)]*\) or null\) or null\s", page)
     assert "or null or null" not in page
+
+
+def test_endpoint_reference_explains_every_status_and_has_no_words_of_the_schema(site: Path) -> None:
+    page = text(site / "reference/http.html")
+    for path, methods in create_app(Settings(Path("nowhere"))).openapi()["paths"].items():
+        for method, endpoint in methods.items():
+            for status, response in endpoint["responses"].items():
+                meaning = response["description"].replace("`", "")
+                assert meaning in page, f"{method} {path} {status}: {meaning}"
+    assert re.findall(r"minLength|maxLength|minimum|maximum|True|False", page) == []
+
+
+def test_reference_shows_annotations_as_they_are_written(site: Path) -> None:
+    for page in (site / "reference").glob("*.html"):
+        assert re.findall(r"ForwardRef|<class", text(page)) == [], page.name

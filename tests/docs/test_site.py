@@ -84,3 +84,19 @@ def test_search_finds_british_spelling(site: Path) -> None:
     assert "concepts.html" in {location.partition("#")[0] for location in found}
     written = {section["location"] for section in sections if re.search(r"\bneighbors\b", section["text"])}
     assert written <= found
+
+
+def test_list_of_results_says_what_each_page_contains(site: Path) -> None:
+    page = (site / "results/index.html").read_text()
+    assert "<h1" in page
+    assert ">All results" in page
+    for name in ("quality", "report"):
+        row = re.search(rf'<td><a href="{name}.html">.*?</td>\s*<td>(.+?)</td>', page)
+        assert row is not None, name
+        assert len(row[1]) > 20
+
+
+def test_formulas_keep_their_stars_and_indices(site: Path) -> None:
+    page = unescape(re.sub(r"<[^>]*>", "", (site / "objective.html").read_text()))
+    for formula in ("|f_u − f*_u|² ≤ 2(|f_u|² + |f*_u|²)", "|f_u − f*_u|² ≤ α_{t+1} for a single draw"):
+        assert formula in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -50,6 +51,18 @@ def test_live_example_ends_its_children_on_sigterm(tmp_path: Path) -> None:
         if has_processes(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
         process.stdout.close()
+
+
+def test_live_example_with_busy_port_says_why_the_service_did_not_start() -> None:
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        port = busy.getsockname()[1]
+        command = [sys.executable, str(SCRIPT), "--port", str(port)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1
+    assert re.search(rf"{port}.*in use", done.stderr), done.stderr
+    assert "is live at" not in done.stdout
 
 
 def test_live_example_serves_page_and_growing_graph(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ripplevec.batch import id_column
 from ripplevec.changes import Changes
 from ripplevec.errors import FormatError, InvalidValueError
-from ripplevec.io.vector_files import ChangeLog, ids_to_arrow, write_vectors
+from ripplevec.io.vector_files import VECTOR_FILE_SUFFIXES, ChangeLog, ids_to_arrow, write_vectors
 
 VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2) / 7
 
@@ -60,6 +60,14 @@ def test_write_vectors_to_parquet_keeps_any_ids(tmp_path, ids):
 def test_write_vectors_without_rows_writes_empty_file(tmp_path):
     write_vectors(tmp_path / "v.parquet", [], VECTORS[:0])
     assert pq.read_table(tmp_path / "v.parquet").num_rows == 0
+
+
+@pytest.mark.parametrize("suffix", VECTOR_FILE_SUFFIXES)
+def test_write_vectors_with_another_number_of_ids_raises_and_writes_nothing(tmp_path, suffix):
+    for vectors in (VECTORS[:3], VECTORS[0]):
+        with pytest.raises(InvalidValueError, match="one row per id"):
+            write_vectors(tmp_path / f"v{suffix}", [1, 2], vectors)
+    assert not list(tmp_path.iterdir())
 
 
 def test_ids_to_arrow_of_mixed_or_huge_ids_returns_text():

@@ -230,9 +230,11 @@ def _read_dense(ids: IdColumn, values: Any, labels: list[str] | None = None) -> 
     try:
         matrix = _as_floats(values)
     except (TypeError, ValueError) as error:
-        raise InvalidValueError.of("attributes", f"{_DENSE}{_find_bad_row(values)}", values) from error
+        message = InvalidValueError.of("attributes", f"{_DENSE}{_find_bad_row(values)}", values)
+        raise InvalidValueError(f"{message}{_NAMES_HINT if _has_names(values) else ''}") from error
     if matrix.ndim != 2 or (len(matrix) and not matrix.shape[1]):
-        raise InvalidValueError.of("attributes", _DENSE, f"shape {matrix.shape}")
+        expected = _DENSE if len(ids) else "those of at least one vertex"
+        raise InvalidValueError.of("attributes", expected, f"shape {matrix.shape}")
     _check_length(len(matrix), len(ids))
     bad = ~(np.abs(matrix) <= MAX_VALUE)
     if bad.any():
@@ -354,6 +356,7 @@ def _categorical_rows(columns: Mapping[str, pa.Array], length: int) -> list[dict
 # ---------------------------------------------------------------------- checks
 
 _DENSE = "rows of numbers, all of the same length"
+_NAMES_HINT = ". Pass names with their values, as in {'vertex': {'name': 1}}"
 _NO_NUMBERS = (str, bytes, complex, np.complexfloating)
 _FINITE = f"finite numbers up to {MAX_VALUE:g}"
 
@@ -377,6 +380,13 @@ def _as_floats(values: Any, dimensions: int | None = None) -> NDArray[np.float64
     if array.size and (array.dtype.kind not in "biufO" or mixed or dimensions not in (None, array.ndim)):
         raise TypeError(f"not numbers: {array.dtype}")
     return array.astype(np.float64)
+
+
+def _has_names(values: Any) -> bool:
+    """Return whether a row is a name, or a list or set of names, such as tags."""
+    return _is_rows(values) and any(
+        isinstance(row, str) or (_is_rows(row) and any(isinstance(value, str) for value in row)) for row in values
+    )
 
 
 def _find_bad_row(values: Any) -> str:

@@ -244,13 +244,13 @@ class EngineReads(EngineCounters):
         """Return those of the given rows with the highest cosine with a row (itself excluded) or with a vector."""
         rows = rows[self.placed(rows) & (rows != (like if isinstance(like, int) else -1))]
         query = (self.get_vector(like) if isinstance(like, int) else like).astype(np.float32)
-        cosines = np.empty(rows.size, np.float32)
+        cosines = np.full(rows.size, -np.inf, np.float32)  # a zero vector has no cosine and is near no vertex
         for first in range(0, rows.size, ROWS_PER_READ):
             vectors = self.get_vectors(rows[first : first + ROWS_PER_READ])
             lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
-            products = vectors @ query
-            cosines[first : first + ROWS_PER_READ] = np.divide(products, lengths, products, where=lengths > 0)
+            np.divide(vectors @ query, lengths, cosines[first : first + ROWS_PER_READ], where=lengths > 0)
         best = np.argsort(-cosines, kind="stable")[:count]
+        best = best[cosines[best] > -np.inf]
         return rows[best], cosines[best]
 
     # ------------------------------------------------------------------ changes

@@ -57,9 +57,12 @@ def write_vectors(
     Raises
     ------
     InvalidValueError
-        If the suffix is unknown, the folder does not exist, or word2vec cannot represent an id.
+        If the suffix is unknown, the folder does not exist, the numbers of vectors and ids differ, or word2vec cannot
+        represent an id.
     """
     suffix = check_output_path("output", path, VECTOR_FILE_SUFFIXES)
+    if np.ndim(vectors) != 2 or len(vectors) != len(ids):
+        raise InvalidValueError.of("vectors", f"shape ({len(ids)}, dim), one row per id", f"shape {np.shape(vectors)}")
     with atomic_write(path) as part:
         if suffix in (".txt", ".bin"):
             write = _write_word2vec_text if suffix == ".txt" else _write_word2vec_binary

@@ -220,6 +220,15 @@ def test_read_batches_with_unknown_header_reads_it_as_header_and_warns(text, exp
     assert edges(text, header=True) == expected
 
 
+def test_read_batches_with_first_line_that_may_be_a_header_warns_and_reads_an_edge():
+    text = "lender,borrower\nann,bread\nbob,milk\ncat,bread\n"
+    message = r"e\.csv, line 1: read as an edge between 'lender' and 'borrower', which do not occur again.*--header"
+    with pytest.warns(HeaderWarning, match=message):
+        assert len(edges(text)) == 4
+    assert len(edges(text, header=True)) == 3
+    assert len(edges(text, header=False)) == 4
+
+
 def test_read_batches_without_header_reads_every_line_as_edge():
     assert edges("user,item\n1,2\n", header=False) == [("user", "item"), ("1", "2")]
     assert edges("src,dst\n1,2\n", header=False) == [("src", "dst"), ("1", "2")]

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from ripplevec.io.readers.header import NAME_WORDS, looks_like_header
+from ripplevec.io.readers.header import NAME_WORDS, looks_like_header, may_be_header
 
 
-def decide(*lines: str) -> bool:
+def decide(*lines: str, by: Callable[..., bool] = looks_like_header) -> bool:
     first, *rows = [line.split(",") for line in lines]
-    return looks_like_header(first, rows, dict(zip(("src", "dst", "weight", "time"), range(len(first)), strict=False)))
+    return by(first, rows, dict(zip(("src", "dst", "weight", "time"), range(len(first)), strict=False)))
 
 
 @pytest.mark.parametrize(
@@ -48,6 +50,22 @@ def test_looks_like_header_of_names_returns_true(lines: list[str]) -> None:
 )
 def test_looks_like_header_of_an_edge_returns_false(lines: list[str]) -> None:
     assert not decide(*lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["lender,borrower", "ann,bread", "bob,milk", "cat,bread"], True),
+        (["Company Name,sub-supplier", "ann,bread", "bob,milk", "cat,bread"], True),
+        (["lender,borrower", "ann,bread", "bob,milk"], False),  # few rows
+        (["lender,borrower", "ann,bread", "bob,milk", "cat,borrower"], False),  # occurs again
+        (["lender1,borrower", "ann,bread", "bob,milk", "cat,bread"], False),
+        (["u,v", "ann,bread", "bob,milk", "cat,bread"], False),  # as vertices are called in small examples
+    ],
+)
+def test_may_be_header_of_words_that_do_not_occur_again(lines: list[str], expected: bool) -> None:
+    assert not decide(*lines)
+    assert decide(*lines, by=may_be_header) is expected
 
 
 def test_name_words_are_lowercase_words() -> None:

@@ -49,7 +49,7 @@ def test_qdrant_sink_collection_with_another_distance_is_refused(tmp_path: Path,
         sink = QdrantSink(str(tmp_path / "store"), distance=distance)
         sink.write(changes_of(["a"], sequence=1))
         if refused:
-            with pytest.raises(InvalidValueError, match="vectors of 3 dimensions, distance euclid"):
+            with pytest.raises(InvalidValueError, match="distance euclid, got '3 dimensions, distance cosine'"):
                 sink.flush()
             sink._queued = {}
         sink.close()

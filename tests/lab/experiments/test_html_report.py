@@ -151,3 +151,9 @@ def test_render_html_lists_origin_of_results(tmp_path: Path) -> None:
     texts = [text for tag, text in ParsedPage(render_html([make_study(tmp_path)], "All", "")).texts if tag == "li"]
     assert len(texts) == 1
     assert re.match(r"commit \w+.* on \d+ × .*numpy", texts[0])
+
+
+def test_render_html_star_of_a_formula_is_no_emphasis(tmp_path: Path) -> None:
+    study, record = make_study(tmp_path)
+    page = render_html([(replace(study, about="The *deviation* |f − f*|². *Relative* ones."), record)], "All", "Hi")
+    assert "The <em>deviation</em> |f − f*|². <em>Relative</em> ones." in page

@@ -35,7 +35,7 @@ from ripplevec.io.readers.edge_rows import (
     parse_op_column,
     requested_columns,
 )
-from ripplevec.io.readers.header import SAMPLE_LINES, looks_like_header
+from ripplevec.io.readers.header import SAMPLE_LINES, looks_like_header, may_be_header
 from ripplevec.io.rebatch import concatenate
 
 COMMENT_PREFIXES = (b"#", b"%")
@@ -142,6 +142,10 @@ def _locate_columns(
         positions = _name_columns(fields, where, options)
     if has_header and is_guess:
         _warn_header(fields, positions, where)
+    elif options.header is None and may_be_header(fields, rows, positions):
+        ends = " and ".join(repr(fields[positions[end]]) for end in ("src", "dst"))
+        message = f"{where}: read as an edge between {ends}, which do not occur again. If it is a header: --header."
+        warnings.warn(HeaderWarning(message), stacklevel=2)
     return positions, has_header
 
 

@@ -107,7 +107,8 @@ def open_edges(
     Warns
     -----
     HeaderWarning
-        If the first line of a text file is read as a header although its names are not recognized.
+        If the first line of a text file is read as a header although its names are not recognized, or as an edge
+        although it may be a header.
     """
     read_options = ReadOptions(**options)
     if format is not None:

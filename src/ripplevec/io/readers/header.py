@@ -25,6 +25,7 @@ NAME_WORDS = frozenset({
 # fmt: on
 """Words that make up the names of the two id columns of an edge list: `user_id`, `fromNode`."""
 
+_JOINS = str.maketrans("", "", "_-. ")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -46,7 +47,7 @@ def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]], colum
     rows = [row for row in rows if len(row) == len(first)]
     ends = [columns["src"], columns["dst"]]
     names = {first[position] for position in ends}
-    if not rows or any(row[position] in names for row in rows for position in ends):
+    if not rows or _occur_again(names, rows, ends):
         return False
     above_numbers = {column for column, at in columns.items() if _is_exception(first, rows, at, _is_number)}
     if above_numbers & {"weight", "time"} or above_numbers >= {"src", "dst"}:
@@ -54,6 +55,26 @@ def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]], colum
     if len(rows) >= FEW_ROWS and (above_numbers or all(_is_exception(first, rows, at, _has_digit) for at in ends)):
         return True
     return all(map(_has_name_words_only, names))
+
+
+def may_be_header(first: Sequence[str], rows: Sequence[Sequence[str]], columns: Mapping[str, int]) -> bool:
+    """Return whether a first line that was taken for an edge may still name columns: words that do not occur again.
+
+    Nothing but a person can tell `lender,borrower` from an edge between two vertices of these names.
+    """
+    rows = [row for row in rows if len(row) == len(first)]
+    ends = [columns["src"], columns["dst"]]
+    names = {first[position] for position in ends}
+    return len(rows) >= FEW_ROWS and all(map(_is_word, names)) and not _occur_again(names, rows, ends)
+
+
+def _occur_again(names: set[str], rows: Sequence[Sequence[str]], ends: Sequence[int]) -> bool:
+    return any(row[position] in names for row in rows for position in ends)
+
+
+def _is_word(text: str) -> bool:
+    """Return whether a text has at least three letters, and nothing else but `_`, `-`, `.` and blanks."""
+    return len(text) >= 3 and text.translate(_JOINS).isalpha()
 
 
 def _is_exception(

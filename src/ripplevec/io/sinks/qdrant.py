@@ -92,9 +92,11 @@ class QdrantSink(VectorStoreSink):
             self._client.create_collection(self._collection, expected)
             return
         existing: Any = self._client.get_collection(self._collection).config.params.vectors
-        got = (getattr(existing, "size", None), getattr(existing, "distance", None))
-        if got != (expected.size, expected.distance):
+        size, distance = getattr(existing, "size", None), getattr(existing, "distance", None)
+        if (size, distance) != (expected.size, expected.distance):
             wanted = f"vectors of {dim} dimensions, distance {self._distance}"
+            # A collection with several named vectors has neither a size nor a distance.
+            got = f"{size} dimensions, distance {distance.value.lower()}" if distance else "named vectors"
             raise InvalidValueError.of(f"collection {self._collection}", wanted, got)
 
     def _read_point_ids(self) -> Iterator[str]:

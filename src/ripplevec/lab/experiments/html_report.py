@@ -172,5 +172,6 @@ def _is_plotted(study: Study, metric: str) -> bool:
 def _render_prose(text: str) -> str:
     """Convert paragraphs, *emphasis* and `code` to HTML; escape everything else."""
     inline = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text.strip()))
-    inline = re.sub(r"\*([^*\s][^*]*)\*", r"<em>\1</em>", inline)
+    # A star after a letter belongs to a formula: f*.
+    inline = re.sub(r"(?<!\w)\*([^*\s][^*]*)\*", r"<em>\1</em>", inline)
     return "\n".join(f"<p>{paragraph}</p>" for paragraph in re.split(r"\n\s*\n", inline) if paragraph)

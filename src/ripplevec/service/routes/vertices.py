@@ -79,7 +79,7 @@ VERTEX_ROUTE = router.routes[-1]
     openapi_extra=schemas.describe_json_body(schemas.VectorsRequest),
 )
 async def vectors(request: Request) -> Response:
-    """Return the vectors of many vertices as JSON, or as an Arrow stream if `Accept` requests one."""
+    """Return the vectors of many vertices as JSON, or as an Arrow stream if the Accept header requests one."""
     runtime: Runtime = request.app.state.runtime
     runtime.response_budget.check_capacity()
     async with runtime.read_bodies.read(request) as (_, data):
