@@ -101,9 +101,10 @@ class ShardActor:
 class HostedShard:
     """A shard in its actor, and its place in the tree along which programs start and their results return.
 
-    The first shard receives a program from the driver. A shard that is responsible for shards first … last−1 passes the
-    program on for the upper half of them to the first shard of that half, and so on. The driver sends one message for
-    any number of shards, and the number of messages per shard grows with the logarithm of the number of shards.
+    The first shard receives a program from the driver. A shard that is responsible for some consecutive shards leaves
+    those after a power of two of them, the largest that is possible, to the first one of these, and so on. The driver
+    sends one message for any number of shards, and the number of messages per shard grows with the logarithm of the
+    number of shards. The tree is binomial: the parent of a shard has its number without the lowest bit that is set.
     """
 
     def __init__(self, shard: Shard) -> None:
@@ -128,7 +129,7 @@ class HostedShard:
         mesh, children, last = self.shard.mesh, list[int](), len(entries)
         try:
             while last > 1:
-                middle = (last + 1) // 2
+                middle = 1 << (last - 1).bit_length() - 1
                 mesh.send_all({mesh.index + middle: (method, entries[middle:last], constants)})
                 children.append(mesh.index + middle)
                 last = middle
@@ -158,14 +159,7 @@ class HostedShard:
 
 def find_parent(index: int, size: int) -> int:
     """Return the peer that passes programs on to a shard, the driver to the first one; see `HostedShard`."""
-    if index == 0:
-        return size
-    first, last = 0, size
-    while True:
-        middle = first + (last - first + 1) // 2
-        if index == middle:
-            return first
-        first, last = (middle, last) if index > middle else (first, middle)
+    return index & (index - 1) if index else size
 
 
 class ShardActors:
