@@ -134,8 +134,9 @@ class PrefetchedHalo(Halo):
         (remote_rows, vectors), store = pushed.columns, self._store
         if remote_rows.size:
             rows = self.find_rows(remote_rows * np.int64(self.shards) + pushed.repeat_shards())
-            kernels.scatter_rows(vectors, rows, store.kernel_array, store.placed)
-            store.seen[rows[rows >= 0]] = stamp
+            if rows.min() < 0:
+                vectors, rows = vectors[rows >= 0], rows[rows >= 0]
+            store.kernel_array[rows], store.placed[rows], store.seen[rows] = vectors, 1, stamp
 
 
 def collect_slots(
@@ -150,6 +151,4 @@ def collect_slots(
 
 def gather_rows(block: NDArray[Any], rows: RowArray) -> NDArray[Any]:
     """Copy rows of a block into one matrix."""
-    part = np.empty((rows.size, block.shape[1]), block.dtype)
-    kernels.gather_rows(block, rows, part)
-    return part
+    return np.take(block, rows, axis=0, mode="clip")  # "raise" is slower
