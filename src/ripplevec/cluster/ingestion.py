@@ -112,11 +112,12 @@ class GraphUpdate:
         edges_of_new = codes[of_new], numbers[of_new]
         only_arrivals = bool(np.all(adds & (np.maximum(numbers[:, 0], numbers[:, 1]) >= self.first_new)))
         times, time_bounds = self._group_times(batch, codes)
-        block = group_rows(columns, begin)
         received, flags = self.mesh.exchange_rows(
-            block, group_rows([times], time_bounds), broadcast_rows(edges_of_new, size), numbers=[only_arrivals]
+            group_rows(columns, begin),
+            group_rows([times], time_bounds),
+            broadcast_rows(edges_of_new, size),
+            numbers=[only_arrivals],
         )
-        self.shard.sent += block.count_bytes(self.mesh.index)
         own, own_times, edges = (rows.columns for rows in received)
         self._edges_of_new.append((edges[0], edges[1]))
         self.only_arrivals &= bool(flags.all())

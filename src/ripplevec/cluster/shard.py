@@ -96,8 +96,7 @@ class Shard(ShardGraph):
 
     def __init__(self, index: int, shards: int, parameters: Parameters) -> None:
         super().__init__(index, shards, parameters)
-        self.sent = 0  # bytes sent to other shards
-        self.needed = 0  # how many of these bytes were vectors that the receiver had to read
+        self.needed = 0  # bytes of vectors that other shards had to read
         self.changed_vectors: dict[int, NDArray[Any]] = {}  # by sequence number, until they will not be read any more
         self.snapshots: dict[int, Shard] = {}  # copies of the state before an update, by number
         self.correction: ShardCorrection | None = None
@@ -329,7 +328,7 @@ class Shard(ShardGraph):
 
     def traffic(self) -> dict[str, int]:
         """Return the bytes sent to other shards so far, and how many of them were vectors that had to be read."""
-        return {"sent": self.sent, "needed": self.needed}
+        return {"sent": self.mesh.sent, "needed": self.needed}
 
 
 def _solve_from_scratch(coordinates: Coordinates, graph: Any, rows: int, threads: int) -> list[Basis]:

@@ -121,8 +121,7 @@ class ShardBackend:
         self.unpushed = self.unpushed[~placed]
         selected = np.concatenate([self.pushed[-1], moved])
         order, bounds = shard_kernels.group_by_shard(selected, shards)
-        sent = self.prefetched.push(self.mesh, selected[order] // shards, bounds, stamp)
-        self.shard.sent += sent
+        self.prefetched.push(self.mesh, selected[order] // shards, bounds, stamp)
         self.shard.needed += selected.size * self.store.vectors[:1].nbytes
 
     # ------------------------------------------------------------------ placement of existing vertices
@@ -239,7 +238,6 @@ class ShardBackend:
         size, total_reads, *totals = numbers[:, 1:].sum(axis=0).tolist()
         usable = halo if max_degree <= self.context.max_reads else None
         self.requested = RequestedFrontier(usable, size, total_reads, max_degree, requested)
-        self._count_requested(halo)
         return totals
 
     def spread_influence(self, limit: int, depth: int) -> tuple[int, int]:
@@ -252,9 +250,9 @@ class ShardBackend:
         reached, total_reads = NO_ROWS, 0
         if self.requested.size or self.placed_existing:  # otherwise no shard has a candidate
             reads = int(kernels.count_neighbor_reads(self._links, self.frontier, limit))
-            group = self._influence_candidates(limit, depth)
-            self.shard.sent += group.count_bytes(self.mesh.index)
-            (candidates,), all_reads = self.mesh.exchange_rows(group, numbers=[reads])
+            (candidates,), all_reads = self.mesh.exchange_rows(
+                self._influence_candidates(limit, depth), numbers=[reads]
+            )
             reached, total_reads = self._sample_candidates(candidates, depth), int(all_reads.sum())
         if depth == 1:
             reached = np.concatenate([reached, self._sample_from_new()])
@@ -362,14 +360,10 @@ class ShardBackend:
         slots, _ = self._collect_slots(rows, limit, depth, remote_only=True)
         halo = Halo(self.store, slots, self.mesh.size, self.prefetched.end_row)
         requested, summands = halo.request(self.mesh, summand)
-        self._count_requested(halo)
         self._fill_halo(halo, requested, with_placed=with_placed)
         return halo, int(summands.sum())
 
     def _fill_halo(self, halo: Halo, requested: ReceivedRows, *, with_placed: bool = False) -> None:
         """Send the rows that other shards have requested, and store those that this shard has requested."""
-        self.shard.sent += halo.fill(self.mesh, requested, with_placed=with_placed)
+        halo.fill(self.mesh, requested, with_placed=with_placed)
         self.shard.needed += requested.columns[0].size * self.store.vectors[:1].nbytes
-
-    def _count_requested(self, halo: Halo) -> None:
-        self.shard.sent += halo.codes.nbytes
