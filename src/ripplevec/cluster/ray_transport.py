@@ -7,10 +7,10 @@ a connection to the first shard.
 from __future__ import annotations
 
 import ctypes
+import os
 import secrets
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -35,14 +35,11 @@ START_TIMEOUT = 120.0
 CONNECT_TIMEOUT = 15.0
 """Seconds that shards may take to connect to each other once they have started; if one is lost, all start again."""
 
-MAX_UNREAD_CALLS = 64
-"""Largest number of calls whose results are held unread; earlier calls have finished by then."""
-
 MAX_REUSED_BYTES = 32 << 20
 """Largest allocation whose memory is kept for the next one when it is freed."""
 
 _M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1  # of mallopt, in malloc.h
-_DRAIN_TIMEOUT = 10.0  # seconds to wait for held results, and to read each of them, after a shard was lost
+_CAUSE_TIMEOUT = 10.0  # seconds to wait for the error of each shard after one was lost
 
 _model_numbers = count()
 
@@ -170,6 +167,8 @@ class ShardActors:
             if not address:  # start a new cluster even if one is already running here
                 address, options = "local", {"include_dashboard": False, **options}
             run_in_lasting_thread(partial(ray.init, address, log_to_driver=False, **options))
+        # If a shard is lost, calls fail whose results are not read; Ray would print an error for each of them.
+        os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
         self.size = size
         actor = ray.remote(ShardActor)
         machines = {node["NodeID"]: _count_processors(node) for node in ray.nodes()}
@@ -194,7 +193,6 @@ class RayTransport:
     def __init__(self, actors: ShardActors, parameters: Parameters) -> None:
         self.size, self._actors, self._model = actors.size, actors, next(_model_numbers)
         self._parameters = replace(parameters, threads=parameters.threads or actors.threads)
-        self._unread = UnreadResults(self.size)
         self._failure: BaseException | None = None  # because of which the shards are lost
         self._running = Lock()
         self._mesh = self._create_shards()
@@ -210,10 +208,8 @@ class RayTransport:
                     actor.create_shard.remote(self._model, index, self.size, self._parameters)
                     for index, actor in enumerate(handles)
                 ]
-                self._unread.add(created)
                 addresses = _fetch(created, START_TIMEOUT)
                 connected = [actor.connect_shard.remote(self._model, addresses, token) for actor in handles]
-                self._unread.add(connected)
                 mesh = connect_driver(addresses, token, CONNECT_TIMEOUT)
                 _fetch(connected, START_TIMEOUT)
                 return mesh
@@ -224,8 +220,6 @@ class RayTransport:
                         f"got: {error}. Check the state of the Ray cluster."
                     ) from error
                 time.sleep(0.1)
-            finally:
-                self._unread.drain()
 
     def run(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Run a method on all shards at the same time: one message for any number of shards."""
@@ -251,74 +245,26 @@ class RayTransport:
         failures: list[BaseException | None] = []
         for actor in self._actors.handles:
             with suppress(RayError):  # this actor is gone
-                failures.append(ray.get(actor.report_failure.remote(self._model), timeout=_DRAIN_TIMEOUT))
+                failures.append(ray.get(actor.report_failure.remote(self._model), timeout=_CAUSE_TIMEOUT))
         return [failure for failure in failures if failure is not None]
 
     def call(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Call a method on all shards concurrently; results stay in Ray's object store."""
-        results = [
+        return [
             actor.call.remote(self._model, method, constants, *(column[index] for column in columns))
             for index, actor in enumerate(self._actors.handles)
         ]
-        self._unread.add(results)
-        return results
 
     def get(self, results: Sequence[Any]) -> list[Any]:
         """Wait for results; raise `ShardLostError` if a shard lost its process, its machine or its state."""
         try:
-            values = _fetch(results)
+            return _fetch(results)
         except ShardLostError as lost:
             raise _find_cause(results, lost) from lost
-        self._unread.release(results)
-        return values
 
     def wait(self, results: Sequence[Any]) -> None:
         """Wait until results are computed; errors are raised when they are resolved."""
         ray.wait(list(results), num_returns=len(results), fetch_local=False)
-
-
-class UnreadResults:
-    """The results of recent calls, held until a later call has succeeded on every shard.
-
-    Ray prints an error for every failed result that is dropped before it was read. Each shard executes calls in order,
-    and a shard that failed executes no further calls. So a call that succeeded on every shard implies that all earlier
-    calls succeeded too, and their results can be dropped.
-    """
-
-    def __init__(self, shards: int) -> None:
-        self._shards, self._call_numbers, self._lock = shards, count(), Lock()
-        self._calls: deque[tuple[int, list[Any]]] = deque(maxlen=MAX_UNREAD_CALLS)
-
-    @property
-    def held(self) -> list[Any]:
-        """The results that are held now, oldest first."""
-        with self._lock:
-            return [result for _, results in self._calls for result in results]
-
-    def add(self, results: Sequence[Any]) -> None:
-        """Hold the results of a call."""
-        with self._lock:
-            self._calls.append((next(self._call_numbers), list(results)))
-
-    def release(self, read: Sequence[Any]) -> None:
-        """Drop a call, and all calls before it, after one result of every shard was read without an error."""
-        if len(read) < self._shards:
-            return
-        with self._lock:
-            last = next((number for number, held in reversed(self._calls) if set(held).issuperset(read)), -1)
-            while self._calls and self._calls[0][0] <= last:
-                self._calls.popleft()
-
-    def drain(self) -> None:
-        """Read all held results and ignore their errors, which have been reported by then."""
-        with self._lock:
-            held = [result for _, results in self._calls for result in results]
-            self._calls.clear()
-        if held:
-            ready, _ = ray.wait(held, num_returns=len(held), timeout=_DRAIN_TIMEOUT, fetch_local=False)
-            for result in ready:
-                with suppress(Exception):
-                    ray.get(result, timeout=_DRAIN_TIMEOUT)
 
 
 def keep_freed_memory() -> None:
@@ -383,7 +329,7 @@ def _find_cause(results: Sequence[Any], lost: ShardLostError) -> Exception:
     """Return the error because of which other shards are lost, if it is among the results; else the loss itself."""
     for result in results:
         try:
-            ray.get(result, timeout=_DRAIN_TIMEOUT)
+            ray.get(result, timeout=_CAUSE_TIMEOUT)
         except RayTaskError as error:
             if not isinstance(error, PeerLostError) and not isinstance(error.cause, RayError):
                 return error
