@@ -19,7 +19,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, IdColumn, id_column, ids_to_list, take_ids
+from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.cluster.arrival_steps import RemoteArrivalGraph, RemoteStore, apply_one_by_one
 from ripplevec.cluster.driver_reads import ReadSnapshot, ShardReads, gather_graph
@@ -120,9 +120,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         """Apply a batch as the initial graph and embed it from scratch."""
         with self._updating():
             if self.rule.one_by_one:
-                graph = RemoteArrivalGraph(self)
-                graph.apply_start(batch)
-                self._adopt_sizes(graph)
+                RemoteArrivalGraph(self).apply_start(batch)
             else:
                 self._update(batch)
             self._changed = None  # a start has no changes to read, and the next batch uses its sequence number again
@@ -190,25 +188,35 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
     def _update(self, batch: Batch) -> tuple[RowArray, list[Id], int]:
         """Update graph and vectors; return rows that may have moved, removed ids, and the number of changed edges."""
         if self.rule.one_by_one:
-            graph = RemoteArrivalGraph(self)
-            moved, removed, changed = apply_one_by_one(self, graph, batch)
-            self._adopt_sizes(graph)
-            return moved, self._find_absent(removed), changed
+            moved, removed, changed_edges = apply_one_by_one(self, RemoteArrivalGraph(self), batch)
+            self._changed = None  # it has the new vertices of the last arrival only
+            return moved, self._find_absent(removed), changed_edges
         aging = None
         if self.aging is not None:
             batch, rescaling = self.aging.advance(batch)
             aging = AgingStep(rescaling, self._compute_weight_scale().unit, self.aging.clock.now)
-        parts = split_batch_for_shards(batch, self.transport.size)
-        removals = [vertex for part in parts[0] if isinstance(part, VertexRemoval) for vertex in ids_to_list(part.id)]
+        moved, changed_edges = self.run_batch(batch, aging)
+        if batch.op is None:
+            return moved, [], changed_edges
+        removed = ids_to_list(take_ids(batch.src, np.flatnonzero(batch.op == Op.REMOVE_VERTEX)))
+        return moved, self._find_absent(removed), changed_edges
+
+    def run_batch(self, batch: Batch, aging: AgingStep | None = None) -> tuple[RowArray, int]:
+        """Run a batch on all shards; return rows that may have moved, and the number of changed edges.
+
+        With rule `paper`, only the graph changes.
+        """
         context = {
             "next_arrival": self.next_arrival,
             "sequence": self.sequence + 1,
-            "ready": self.ready,
+            "ready": self.ready and not self.rule.one_by_one,
             "aging": aging,
         }
+        parts = split_batch_for_shards(batch, self.transport.size)
         unused, self._unused_changes[:] = tuple(self._unused_changes), []
         summaries: list[ShardSummary] = self.transport.run("apply_batch", parts, **context, unused_changes=unused)
-        self.vertices += summaries[0].next_arrival - self.next_arrival - len(removals)
+        removed = sum(isinstance(part, VertexRemoval) for part in parts[0])
+        self.vertices += summaries[0].next_arrival - self.next_arrival - removed
         self.next_arrival = summaries[0].next_arrival
         self.loops += sum(summary.loops for summary in summaries)
         self.edges = sum(summary.edges for summary in summaries)
@@ -217,13 +225,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         self.rule.rows_shortened = sum(summary.shortened for summary in summaries)
         self._changed = self._track_changed([summary.moved for summary in summaries])
         moved = self.encode_rows(part.rows for part in self._changed.moved)
-        return moved, self._find_absent(removals), sum(summary.changed for summary in summaries)
-
-    def _adopt_sizes(self, graph: RemoteArrivalGraph) -> None:
-        """Adopt the size of the graph after arrivals that were applied one by one."""
-        sizes = self.sizes()
-        self.vertices, self.edges, self.next_arrival = sizes["vertices"], sizes["edges"], graph.next_arrival
-        self.loops += graph.loops
+        return moved, sum(summary.changed for summary in summaries)
 
     def _compute_weight_scale(self) -> WeightScale:
         """Return the scale of the stored weights now."""

@@ -21,7 +21,6 @@ from ripplevec.cluster.ingestion import (
     NO_ROWS,
     AgingStep,
     BatchSlice,
-    EndpointBlock,
     GraphUpdate,
     VertexRemoval,
     expire_edges,
@@ -160,27 +159,6 @@ class Shard(ShardGraph):
         return self.changed_vectors.get(sequence)
 
     # ------------------------------------------------------------------ steps of one arrival, for rule `paper`
-
-    def intern_slice(self, part: BatchSlice, *, next_arrival: int) -> tuple[RowArray, RowArray, RowArray, int]:
-        """Give rows and arrival numbers to the ids of a slice, together with all other shards.
-
-        Returns the row codes of the slice's endpoints, the new rows of this shard with their arrival numbers, and the
-        arrival number of the next new vertex.
-        """
-        update = GraphUpdate(self, next_arrival)
-        codes, _ = update.intern(part.batch, part.first)
-        rows = update.new_rows()
-        return codes, rows, self.graph.arrival[rows], update.next_arrival
-
-    def apply_operations(self, block: EndpointBlock) -> NDArray[np.float64]:
-        """Add and remove edges at their endpoints on this shard; return the shares of strength that changed."""
-        self.apply_endpoints(block)
-        return self.take_changes().shares
-
-    def remove_vertices(self, removals: list[BatchSlice | VertexRemoval]) -> int:
-        """Remove vertices, together with all other shards; return the number of changed edges on this shard."""
-        GraphUpdate(self, 0).run(removals)
-        return self.take_changes().edges
 
     def count_rows(self) -> int:
         """Return the number of rows ever used."""
