@@ -35,7 +35,7 @@ class RemoteColumn:
         return self._engine.read_rows(rows.reshape(-1), self._attribute).reshape(rows.shape)[()]
 
     def __setitem__(self, row: int, value: int) -> None:
-        self._engine.query_rows("set_placed", np.array([row]), value=value)
+        self._engine.query_rows("write_rows", np.array([row]), np.array([value]), attribute=self._attribute)
 
     def any(self) -> bool:
         """Return whether a vertex is placed."""
@@ -128,7 +128,7 @@ class RemoteStore:
         rows = np.append(row, others)
         vectors = self._engine.read_rows(rows, "vectors")
         action(vectors, 0, np.arange(1, rows.size))
-        self._engine.query_rows("write_vectors", rows, vectors)
+        self._engine.query_rows("write_rows", rows, vectors, attribute="vectors")
 
 
 def apply_one_by_one(engine: ClusterEngine, graph: RemoteArrivalGraph, batch: Batch) -> tuple[RowArray, list[Any], int]:

@@ -24,7 +24,7 @@ from ripplevec.cluster.state_arrays import split_state
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.attributed_engine import AttributeUpdates
 from ripplevec.engine.attributed_reads import PREFIX, AttributedReads, LocalAttributedReads
-from ripplevec.engine.digest import HashedArray, compute_digest
+from ripplevec.engine.digest import HashedArray
 from ripplevec.engine.reads import EngineReads
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import strip_prefix
@@ -63,13 +63,7 @@ class AttributedShardReads(AttributedReads, ShardReads):
         """Gather the whole model on the driver; raise an error if it is too large."""
         return GatheredAttributes(self)
 
-    def digest(self) -> str:
-        """Return a hash of graph, vectors, attributes, coordinates and counters."""
-        progress = None if self.correction is None else self.correction.progress()
-        arrays = self.rule.state() | self.aging_arrays() | self._attribute_digest_arrays()
-        return compute_digest(self, arrays, self.counters(), progress)
-
-    def _attribute_digest_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
+    def attribute_digest_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
         """Return the arrays of `select_attribute_arrays`; kept attributes are all read."""
         rows = self.rows_by_arrival()
         kept = [self._read_kept(rows[first:last]) for first, last in block_ranges(rows.size, ROWS_PER_READ)]

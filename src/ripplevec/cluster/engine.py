@@ -28,7 +28,7 @@ from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.routing import join_id_columns
 from ripplevec.cluster.shard import AnchorSummary, MovedRows, ShardSummary, TooSmallError
 from ripplevec.cluster.shard_correction import RemoteCorrection
-from ripplevec.cluster.state_arrays import ClusterSnapshot, LazyClusterState, lazy_state, read_counters, split_state
+from ripplevec.cluster.state_arrays import ClusterSnapshot, LazyClusterState, lazy_state, split_state
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.correction_schedule import CorrectionSchedule
 from ripplevec.engine.state_validation import check_shards
@@ -402,8 +402,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
             self.correction.restore(pending)
             self.correction.changes_reads = any(self.query("restore_correction", shards))
         self.next_arrival, self.loops = int(state["next_arrival"]), 0
-        for name, value in read_counters(state).items():
-            setattr(self, name, value)
+        self.restore_counters(state["counters"])
         sizes = self.sizes()
         self.vertices, self.edges = sizes["vertices"], sizes["edges"]
         if self.aging is not None:

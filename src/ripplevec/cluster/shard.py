@@ -296,13 +296,9 @@ class Shard(ShardGraph):
         self.store.vectors[rows] = vectors
         self.store.placed[rows] = self._links.degree[rows] > 0
 
-    def write_vectors(self, rows: RowArray, vectors: NDArray[Any]) -> None:
-        """Set the vectors of rows."""
-        self.store.vectors[rows] = vectors
-
-    def set_placed(self, rows: RowArray, value: int) -> None:
-        """Set whether rows have a vector."""
-        self.store.placed[rows] = value
+    def write_rows(self, rows: RowArray, values: NDArray[Any], *, attribute: str) -> None:
+        """Set one attribute of rows; see `read_rows`."""
+        self._column(attribute)[rows] = values
 
     def traffic(self) -> dict[str, int]:
         """Return the bytes sent to other shards so far, and how many of them were vectors that had to be read."""

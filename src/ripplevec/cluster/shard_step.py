@@ -36,14 +36,13 @@ if TYPE_CHECKING:
 class RequestedFrontier(NamedTuple):
     """The frontier of all shards, and the rows that its refresh reads, as the shards have requested them.
 
-    Without a halo, the requests have to be sent again, because a vertex has too many neighbors to read them all.
+    If a vertex has too many neighbors to read them all, the requests have to be sent again.
     """
 
-    halo: Halo | None  # of this shard
-    size: int  # vertices in the frontier
-    reads: int  # neighbors of these vertices
-    max_degree: int  # of one of these vertices
-    rows: ReceivedRows | None = None  # that the shards have requested from this one
+    size: int = 0  # vertices in the frontier
+    reads: int = 0  # neighbors of these vertices
+    max_degree: int = 0  # of one of these vertices
+    request: tuple[Halo, ReceivedRows] | None = None  # of this shard, and the rows that others request from it
 
 
 class ShardBackend:
@@ -68,7 +67,7 @@ class ShardBackend:
         selected = np.flatnonzero(to_new)
         self.endpoints_to_new, self.numbers_to_new = self.changes.endpoints[selected], numbers[selected]
         self.frontier = self.isolated_rows = NO_ROWS
-        self.requested = RequestedFrontier(None, 0, 0, 0)
+        self.requested = RequestedFrontier()
         self.first_round_sources = NO_ROWS  # existing newcomers; for new vertices, see `_sample_from_new`
         self.refreshed: list[RowArray] = [NO_ROWS]  # the frontier of each round
         self.shortened = 0
@@ -208,9 +207,9 @@ class ShardBackend:
     def refresh_frontier(self, limit: int, depth: int) -> int:
         """Refresh the frontier of this shard; send its requests again if some vertex reads a sample of neighbors."""
         requested, total_reads = self.requested, self.requested.reads
-        if requested.halo is not None and requested.rows is not None and requested.max_degree <= limit:
-            halo = requested.halo
-            self._fill_halo(halo, requested.rows)
+        if requested.request is not None and requested.max_degree <= min(limit, self.context.max_reads):
+            halo, rows = requested.request
+            self._fill_halo(halo, rows)
         else:
             reads = int(kernels.count_neighbor_reads(self._links, self.frontier, limit))
             halo, total_reads = self._fetch_halo(self.frontier, limit, depth + RESAMPLE, summand=reads)
@@ -236,8 +235,7 @@ class ShardBackend:
         requested, numbers = halo.request(self.mesh, max_degree, self.frontier.size, reads, *counts)
         max_degree = int(numbers[:, 0].max())
         size, total_reads, *totals = numbers[:, 1:].sum(axis=0).tolist()
-        usable = halo if max_degree <= self.context.max_reads else None
-        self.requested = RequestedFrontier(usable, size, total_reads, max_degree, requested)
+        self.requested = RequestedFrontier(size, total_reads, max_degree, (halo, requested))
         return totals
 
     def spread_influence(self, limit: int, depth: int) -> tuple[int, int]:

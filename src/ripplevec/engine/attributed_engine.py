@@ -17,7 +17,7 @@ from ripplevec.attributes.weight_choice import choose_weight
 from ripplevec.batch import AttributeRows, Batch, IdColumn, concat_ids
 from ripplevec.engine.attributed_reads import PREFIX, AttributedReads, LocalAttributedReads
 from ripplevec.engine.correction_schedule import CorrectionSchedule
-from ripplevec.engine.digest import compute_digest
+from ripplevec.engine.digest import HashedArray
 from ripplevec.engine.engine import Engine
 from ripplevec.graph.adjacency import Adjacency, RowArray
 from ripplevec.graph.graph import GraphDelta, strip_prefix
@@ -124,8 +124,6 @@ class AttributedEngine(AttributeUpdates, LocalAttributedReads, Engine):
         self.attributes = AttributeStore(self.graph, self.attributes.settings)
         self.attributes.restore(saved)
 
-    def digest(self) -> str:
-        """Return a hash of graph, vectors, attributes, coordinates and counters."""
-        progress = None if self.correction is None else self.correction.progress()
-        attributes = select_attribute_arrays(self.attributes.state(), self.rows_by_arrival())
-        return compute_digest(self, self.rule.state() | self.aging_arrays() | attributes, self.counters(), progress)
+    def attribute_digest_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
+        """Return the arrays of attributes that enter the digest."""
+        return {**select_attribute_arrays(self.attributes.state(), self.rows_by_arrival())}

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from ripplevec.batch import AttributeRows, Batch, Id, IdColumn
 from ripplevec.changes import BatchOutcome
 from ripplevec.engine.correction_schedule import CorrectionSchedule
-from ripplevec.engine.counters import COUNTERS
 from ripplevec.engine.digest import StateSnapshot
 from ripplevec.engine.reads import LocalReads
 from ripplevec.engine.state_validation import check_state
@@ -191,8 +190,7 @@ class Engine(CorrectionSchedule, LocalReads):
         self.store = self.store.empty_for(self.graph)
         rows = self.graph.row_count
         self.store.vectors[:rows], self.store.placed[:rows] = state["vectors"], state["placed"]
-        for name, value in zip(COUNTERS, state["counters"].tolist(), strict=True):
-            setattr(self, name, value)
+        self.restore_counters(state["counters"])
         pending = strip_prefix("pending_", state)
         # An anchor that an earlier version had begun is dropped: the next one corrects all vectors.
         self.correction = self._restore_correction(pending, self) if is_correction(pending) else None

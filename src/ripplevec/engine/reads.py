@@ -135,6 +135,10 @@ class EngineReads(EngineCounters):
         """Return the arrays of edge aging that enter the digest."""
         raise NotImplementedError
 
+    def attribute_digest_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
+        """Return the arrays of attributes that enter the digest."""
+        return {}
+
     # ------------------------------------------------------------------ vertices and ids
 
     @property
@@ -304,12 +308,13 @@ class EngineReads(EngineCounters):
         return self.rule.describe_choice() if self.ready and isinstance(self.rule, RippleRule) else {}
 
     def digest(self) -> str:
-        """Return a hash of graph, vectors, coordinates and counters that does not depend on the memory layout.
+        """Return a hash of graph, vectors, attributes, coordinates and counters.
 
-        Vectors and edges are read block by block.
+        It does not depend on the memory layout. Vectors and edges are read block by block.
         """
         progress = None if self.correction is None else self.correction.progress()
-        return compute_digest(self, self.rule.state() | self.aging_arrays(), self.counters(), progress)
+        arrays = self.rule.state() | self.aging_arrays() | self.attribute_digest_arrays()
+        return compute_digest(self, arrays, self.counters(), progress)
 
     def gather(self) -> LocalReads:
         """Return the state on one machine."""
