@@ -124,34 +124,27 @@ class HostedShard:
     def run(self, method: str, entries: list[tuple[Any, ...]], constants: dict[str, Any]) -> list[Any]:
         """Run a method on this shard and the following ones, one per entry; return their results."""
         mesh, children, last = self.shard.mesh, list[int](), len(entries)
-        try:
-            while last > 1:
-                middle = 1 << (last - 1).bit_length() - 1
-                mesh.send_all({mesh.index + middle: (method, entries[middle:last], constants)})
-                children.append(mesh.index + middle)
-                last = middle
-            results = [getattr(self.shard, method)(*entries[0], **constants)]
-            for child in reversed(children):
-                results += mesh.receive(child)
-        except BaseException as error:
-            self.failure = error
-            mesh.close()  # the other shards stop too
-            raise
+        while last > 1:
+            middle = 1 << (last - 1).bit_length() - 1
+            mesh.send_all({mesh.index + middle: (method, entries[middle:last], constants)})
+            children.append(mesh.index + middle)
+            last = middle
+        results = [getattr(self.shard, method)(*entries[0], **constants)]
+        for child in reversed(children):
+            results += mesh.receive(child)
         return results
 
     def _serve(self) -> None:
         """Run the programs that the parent sends, until the connections are closed."""
         mesh = self.shard.mesh
         parent = find_parent(mesh.index, mesh.size)
-        with suppress(BaseException):  # recorded in `failure`, and noticed by the other shards
+        try:
             while True:
-                try:
-                    program = mesh.receive(parent)
-                except ShardLostError as error:
-                    self.failure = self.failure or error  # a failed call has closed the connections
-                    return
-                mesh.send_all({parent: self.run(*program)})
+                mesh.send_all({parent: self.run(*mesh.receive(parent))})
                 mesh.flush()
+        except BaseException as error:
+            self.failure = self.failure or error  # the first error is the cause
+            mesh.close()  # the driver and the other shards notice it
 
 
 def find_parent(index: int, size: int) -> int:

@@ -121,6 +121,14 @@ def test_failed_program_raises_its_cause_and_loses_the_shards(actors: ShardActor
     assert transport.run("find_mismatched_shards") == [[], []]
 
 
+def test_message_that_a_shard_cannot_read_loses_the_shards(actors: ShardActors, parameters: Parameters) -> None:
+    """As between a driver and a shard with different versions of the package."""
+    transport = RayTransport(actors, parameters)
+    transport._mesh.send_all({0: "no program"})
+    with pytest.raises(ShardLostError):
+        transport._mesh.receive(0)
+
+
 def test_failure_that_a_shard_reports_late_is_not_raised_again(
     actors: ShardActors, parameters: Parameters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
