@@ -33,8 +33,7 @@ from ripplevec.cluster.transport import Transport
 from ripplevec.engine.correction_schedule import CorrectionSchedule
 from ripplevec.engine.state_validation import check_shards
 from ripplevec.errors import LostStateError, SelfLoopWarning
-from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray, WeightScale
-from ripplevec.graph.batch_validation import bound_growth
+from ripplevec.graph.adjacency import RowArray, WeightScale
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.parameters import Parameters
 from ripplevec.rules.ripple import RippleRule
@@ -165,17 +164,10 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
             raise self.report_loss(error) from error
         self.update_incomplete = False
 
-    def may_trigger_anchor(self, batch: Batch) -> bool:
-        """Return whether a batch may make an anchor due that is computed before the batch is complete."""
-        if self.ready and self._is_gradual:
-            return False
-        if 2 * len(batch) < self.growth_slack and batch.op is None and self.aging is None:
-            return False
-        has_edges = self.has_edges if self.duplicate_policy == DUPLICATE_POLICIES["ignore"] else None
-        vertices, edges = bound_growth(batch, self.find_rows, self.degrees, has_edges)
-        if self.aging is not None and self.parameters.expire_after is not None:
-            edges += sum(self.query("count_due", now=self.aging.clock.now_after(batch.time)))
-        return self.may_exceed_growth(vertices, edges)
+    def _count_expiring(self, batch: Batch) -> int:
+        if self.aging is None or self.parameters.expire_after is None:
+            return 0
+        return sum(self.query("count_due", now=self.aging.clock.now_after(batch.time)))
 
     def fork_for_update(self) -> tuple[ReadSnapshot, ClusterEngine]:
         """Return a snapshot for readers during a long update, and the engine to update."""

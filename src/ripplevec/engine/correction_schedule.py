@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ripplevec.batch import Batch
 from ripplevec.engine.reads import EngineReads
-from ripplevec.graph.adjacency import RowArray
+from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray
+from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.rules.anchor import CorrectionError
 from ripplevec.rules.ripple import RippleRule
 
@@ -66,6 +68,16 @@ class CorrectionSchedule(EngineReads):
     @property
     def _is_gradual(self) -> bool:
         return self.gradual and isinstance(self.rule, RippleRule)
+
+    def may_trigger_anchor(self, batch: Batch) -> bool:
+        """Return whether a batch may make an anchor due that is computed before the batch is complete."""
+        if 2 * len(batch) < self.growth_slack and batch.op is None and self.aging is None:
+            return False
+        if self.ready and self._is_gradual:
+            return False
+        has_edges = self.has_edges if self.duplicate_policy == DUPLICATE_POLICIES["ignore"] else None
+        vertices, edges = bound_growth(batch, self.find_rows, self.degrees, has_edges)
+        return self.may_exceed_growth(vertices, edges + self._count_expiring(batch))
 
     def _correct_if_due(self, due: bool, moved: RowArray, first_new: int, batch_growth: float) -> RowArray:
         """Correct all vectors, or continue a gradual correction; return the rows that it moved.
@@ -144,6 +156,10 @@ class CorrectionSchedule(EngineReads):
             self.correction = None
 
     # ------------------------------------------------------------------ operations, by subclasses
+
+    def _count_expiring(self, batch: Batch) -> int:
+        """Return an upper bound of the number of edges that expire with a batch."""
+        raise NotImplementedError
 
     @property
     def _row_count(self) -> int:

@@ -19,8 +19,7 @@ from ripplevec.engine.correction_schedule import CorrectionSchedule
 from ripplevec.engine.digest import StateSnapshot
 from ripplevec.engine.reads import LocalReads
 from ripplevec.engine.state_validation import check_state
-from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray
-from ripplevec.graph.batch_validation import bound_growth
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import Graph, GraphDelta, merge_deltas, strip_prefix
 from ripplevec.graph.id_table import encode_ids
 from ripplevec.rules.base import Rule
@@ -132,16 +131,8 @@ class Engine(CorrectionSchedule, LocalReads):
         self.rule.start(self.store)
         return np.flatnonzero(self.store.placed)
 
-    def may_trigger_anchor(self, batch: Batch) -> bool:
-        """Return whether a batch may make an anchor due that is computed before the batch is complete."""
-        if 2 * len(batch) < self.growth_slack and batch.op is None and self.aging is None:
-            return False
-        if self.ready and self._is_gradual:
-            return False
-        adjacency = self.graph.adjacency
-        known_edges = adjacency.has_edges if adjacency.duplicate_policy == DUPLICATE_POLICIES["ignore"] else None
-        vertices, edges = bound_growth(batch, self.find_rows, self.degrees, known_edges)
-        return self.may_exceed_growth(vertices, edges + (0 if self.aging is None else self.aging.count_expiring(batch)))
+    def _count_expiring(self, batch: Batch) -> int:
+        return 0 if self.aging is None else self.aging.count_expiring(batch)
 
     def fork_for_update(self) -> tuple[Engine, Engine]:
         """Return the engine that readers see during a long update, and the engine to update."""

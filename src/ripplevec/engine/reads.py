@@ -111,6 +111,10 @@ class EngineReads(EngineCounters):
         """Return the neighbors of a row and the stored edge weights, latest edge first: all, or `limit` of them."""
         raise NotImplementedError
 
+    def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
+        """Return, pair by pair, whether there is an edge between two rows (from src to dst, if directed)."""
+        raise NotImplementedError
+
     def find_nearest(self, search: Search, query: Query, count: int) -> tuple[RowArray, NDArray[np.float32]]:
         """Return the rows of highest cosine with a query, highest first."""
         raise NotImplementedError
@@ -370,6 +374,10 @@ class LocalReads(LocalRows, EngineReads):
     def get_vector(self, row: int) -> NDArray[np.float32]:
         """Return the vector of one row as users see it."""
         return self.rule.to_served(self.store.vectors[row : row + 1])[0]  # faster than an array of one row
+
+    def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
+        """Return, pair by pair, whether there is an edge between two rows (from src to dst, if directed)."""
+        return self.graph.adjacency.has_edges(src, dst)
 
     def count_connected(self) -> int:
         """Return the number of vertices that have edges."""
