@@ -29,11 +29,7 @@ from ripplevec.engine.reads import EngineReads
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.parameters import Parameters
-from ripplevec.util.parallel import block_ranges
 from ripplevec.views.base import Progress
-
-ROWS_PER_READ = 4_096
-"""Rows whose attributes are read at once for the digest."""
 
 
 class AttributedShardReads(AttributedReads, ShardReads):
@@ -66,23 +62,18 @@ class AttributedShardReads(AttributedReads, ShardReads):
     def attribute_digest_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
         """Return the arrays of `select_attribute_arrays`; kept attributes are all read."""
         rows = self.rows_by_arrival()
-        kept = [self._read_kept(rows[first:last]) for first, last in block_ranges(rows.size, ROWS_PER_READ)]
-        counts = np.concatenate([np.zeros(1, np.int64), *(counts for counts, _, _ in kept)])
+        parts, positions = self.query_rows("read_kept", rows)
+        lists = [(np.diff(part["begin"]), part["columns"], part["values"]) for part in parts]
+        counts, columns, values = scatter_lists(lists, positions)
         arrays = {
             **self.attributes.projection_state(),
             "parts": self._read_parts(rows),
             "status": self.read_rows(rows, "attribute_status"),
-            "kept_begin": np.cumsum(counts),
-            "kept_columns": np.concatenate([np.empty(0, np.int64), *(columns for _, columns, _ in kept)]),
-            "kept_values": np.concatenate([np.empty(0, np.float32), *(values for _, _, values in kept)]),
+            "kept_begin": np.append(0, np.cumsum(counts)),
+            "kept_columns": columns.astype(np.int64),
+            "kept_values": values,
         }
         return {f"{PREFIX}{name}": array for name, array in arrays.items()}
-
-    def _read_kept(self, rows: RowArray) -> tuple[NDArray[Any], ...]:
-        """Return the kept attributes of rows: the number of each row, and all attributes and values."""
-        parts, positions = self.query_rows("read_kept", rows)
-        lists = [(np.diff(part["begin"]), part["columns"], part["values"]) for part in parts]
-        return scatter_lists(lists, positions)
 
 
 class GatheredAttributes(LocalAttributedReads, GatheredState):
