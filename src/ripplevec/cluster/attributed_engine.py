@@ -125,14 +125,6 @@ class AttributedClusterEngine(AttributedShardReads, AttributeUpdates, ClusterEng
         with self._updating():
             return np.union1d(self._anchor_in_batch(), self._choose_weight())
 
-    def _anchor_in_batch(self) -> RowArray:
-        moved = ClusterEngine._anchor_in_batch(self) if self.edges else np.empty(0, np.int64)
-        rows = self.rows_by_arrival()
-        before = self._read_parts(rows)
-        self.attributes.relearn()
-        threshold = self.parameters.change_threshold
-        return np.union1d(moved, rows[self._find_moved_parts(before, self._read_parts(rows), threshold)])
-
     def build_changes(self, outcome: BatchOutcome) -> Changes:
         """Return the changes of the last batch or anchor, with both parts of the vectors."""
         return EngineReads.build_changes(self, outcome)

@@ -81,7 +81,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         self.anchor_growth, self.start_size = parameters.resolved_anchor_growth, parameters.resolved_start_size
         self.gradual = parameters.anchor_pace == "gradual"
         self.scale_interval = self.gradual and parameters.anchor_growth == "auto"
-        self.correction = None
+        self.change_threshold, self.correction = parameters.change_threshold, None
         self.aging = parameters.create_edge_aging()
         if self.aging is not None:
             self.aging.window = None  # each shard has a window of its own
@@ -282,7 +282,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
     def anchor(self) -> RowArray:
         """Correct all vectors now, or compute the start of a model that began empty; return the rows that moved."""
         with self._updating():
-            return self._anchor_in_batch()
+            return super().anchor()
 
     def _anchor_in_batch(self) -> RowArray:
         self._abandon_correction()
@@ -293,25 +293,24 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
             self._compute_start()
             rows = self.rows_by_arrival()
             return rows[self.placed(rows)]
-        threshold = self.parameters.change_threshold
         summaries: list[AnchorSummary] = self.transport.run(
-            "anchor", sequence=self.sequence, threshold=threshold, weight_scale=self.weight_scale
+            "anchor", sequence=self.sequence, threshold=self.change_threshold, weight_scale=self.weight_scale
         )
         error = summaries[0].error
         if isinstance(error, TooSmallError):
-            return self._correct_on_driver(threshold)
+            return self._correct_on_driver()
         if error is not None:
             raise error
         self.rule.restore(summaries[0].coordinates)
         return self.encode_rows(summary.moved for summary in summaries)
 
-    def _correct_on_driver(self, threshold: float) -> RowArray:
+    def _correct_on_driver(self) -> RowArray:
         """Gather a small graph on the driver and correct it as one machine does; return the rows that moved."""
         graph, rows = gather_graph(self)
         store = VectorStore(graph, self.parameters.dim, self.rule.precision)
         store.grow()
         store.vectors[: rows.size] = self.read_rows(rows, "vectors")
-        moved = self.rule.anchor(store, self.sequence, threshold)
+        moved = self.rule.anchor(store, self.sequence, self.change_threshold)
         self._broadcast_coordinates()
         self.query_rows("set_vectors", rows, store.vectors[: rows.size])
         return rows[moved]
@@ -351,9 +350,9 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         """Do nothing: every shard has recorded its moved rows with the batch."""
 
     def _compute_slices(self, correction: RemoteCorrection, credit: float, hidden_only: bool) -> RowArray:
-        shards, threshold = self.transport.size, self.parameters.change_threshold
+        shards = self.transport.size
         summaries: list[AnchorSummary] = self.transport.run(
-            "advance_correction", credit=credit / shards, threshold=threshold, hidden_only=hidden_only
+            "advance_correction", credit=credit / shards, threshold=self.change_threshold, hidden_only=hidden_only
         )
         first = summaries[0]
         if first.error is not None:

@@ -35,6 +35,14 @@ class AttributeUpdates(AttributedReads, CorrectionSchedule):
         self._has_begun = not self.ready
         return super()._correct()
 
+    def _anchor_in_batch(self) -> RowArray:
+        moved = super()._anchor_in_batch() if self.edges else np.empty(0, np.int64)
+        self.attributes.grow()
+        rows = self.rows_by_arrival()
+        before = self._read_parts(rows)
+        self.attributes.relearn()
+        return np.union1d(moved, rows[self._find_moved_parts(before, self._read_parts(rows), self.change_threshold)])
+
     def _follow_batch(self, batch: Batch, moved: RowArray) -> RowArray:
         named = np.unique(self.find_rows(concat_ids(batch.src, batch.dst)))
         all_moved = np.union1d(moved, self._set_attributes(named[named >= 0], batch.attributes))
@@ -94,14 +102,6 @@ class AttributedEngine(AttributeUpdates, LocalAttributedReads, Engine):
     def anchor(self) -> RowArray:
         """Correct all vectors now, and choose the weight if it is still to be chosen; return the moved rows."""
         return np.union1d(self._anchor_in_batch(), self._choose_weight())
-
-    def _anchor_in_batch(self) -> RowArray:
-        moved = Engine.anchor(self) if self.edges else np.empty(0, np.int64)
-        self.attributes.grow()
-        rows = self.rows_by_arrival()
-        before = self._read_parts(rows)
-        self.attributes.relearn()
-        return np.union1d(moved, rows[self._find_moved_parts(before, self._read_parts(rows), self.change_threshold)])
 
     def clone(self) -> Engine:
         """Return an engine in the same state that shares no mutable data with this one."""

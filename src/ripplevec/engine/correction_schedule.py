@@ -40,6 +40,7 @@ class CorrectionSchedule(EngineReads):
 
     gradual: bool  # whether the stream pays for anchors in small slices
     scale_interval: bool  # whether large graphs are corrected after more growth than small ones
+    change_threshold: float  # distance by which a served vector has to move to be reported
     update_incomplete: bool  # whether an update has begun and not finished: the state must not be used
 
     @property
@@ -68,6 +69,10 @@ class CorrectionSchedule(EngineReads):
     @property
     def _is_gradual(self) -> bool:
         return self.gradual and isinstance(self.rule, RippleRule)
+
+    def anchor(self) -> RowArray:
+        """Correct all vectors now, or compute the start of a model that began empty; return the moved rows."""
+        return self._anchor_in_batch()
 
     def may_trigger_anchor(self, batch: Batch) -> bool:
         """Return whether a batch may make an anchor due that is computed before the batch is complete."""
@@ -166,13 +171,9 @@ class CorrectionSchedule(EngineReads):
         """Number of rows that a correction processes."""
         raise NotImplementedError
 
-    def anchor(self) -> RowArray:
-        """Correct all vectors now; return the moved rows."""
-        raise NotImplementedError
-
     def _anchor_in_batch(self) -> RowArray:
-        """Correct all vectors at once, as a part of a batch; return the moved rows."""
-        return self.anchor()
+        """Correct all vectors at once, or compute the start of a model that began empty; return the moved rows."""
+        raise NotImplementedError
 
     def _correct(self) -> RowArray:
         """Correct all vectors, or compute the start; return the moved rows."""

@@ -120,8 +120,7 @@ class Engine(CorrectionSchedule, LocalReads):
         self.update_incomplete = False
         return row
 
-    def anchor(self) -> RowArray:
-        """Correct all vectors now, or compute the start of a model that began empty; return the moved rows."""
+    def _anchor_in_batch(self) -> RowArray:
         announced = self._end_correction()
         return np.union1d(announced, self._run_anchor(self._correct))
 
