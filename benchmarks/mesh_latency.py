@@ -1,4 +1,4 @@
-"""Latency between two shards: an exchange over their mesh against a Ray call from actor to actor, in one run.
+"""Latency between two shards: an exchange of rows over their mesh against a Ray call from actor to actor, in one run.
 
     python benchmarks/mesh_latency.py [--repeats 500] [--json results/mesh_latency.json]
 
@@ -15,6 +15,7 @@ import ray
 from _report import run_benchmark
 
 from ripplevec.cluster.mesh import Mesh, MeshListener
+from ripplevec.cluster.row_exchange import group_rows
 
 TOKEN = b"token of this benchmark"
 MESSAGE = np.arange(16.0)
@@ -47,7 +48,8 @@ class Peer:
         """Return the median seconds of an exchange with the other actor, which runs the same method."""
         mesh = self._mesh
         assert mesh is not None
-        return time_repeats(lambda: mesh.exchange([MESSAGE, MESSAGE]), repeats)
+        rows = group_rows([np.concatenate([MESSAGE, MESSAGE])], np.array([0, MESSAGE.size, 2 * MESSAGE.size]))
+        return time_repeats(lambda: mesh.exchange_rows(rows), repeats)
 
 
 def time_repeats(action: Any, repeats: int) -> float:

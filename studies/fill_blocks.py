@@ -125,6 +125,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "arrival_gap": views.arrival_gap,
     "cluster": cluster.cluster,
     "cluster_goals": cluster.cluster_goals,
+    "cluster_soak": operations.soak_on_shards,
     "cluster_model": cluster.cluster_model,
 }
 

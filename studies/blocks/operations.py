@@ -58,22 +58,33 @@ def soak() -> str:
     record = read_record("soak.json")
     if record is None:
         return MISSING
-    parts, whole = record["parts"], record["overall"]
-    exact = "every acknowledged batch was applied exactly once, and the final digests equal those of an undisturbed run"
-    text = fill(
-        f"{record['hours']:.2f} hours in {_count_parts(parts, whole)}, {_describe_load(parts)}, with "
-        f"{record['vertices']:,} vertices: {whole['batches']:,} batches, {whole['anchors']:,} anchors, "
-        f"{whole['snapshots']:,} snapshots, {whole['reads'] + whole['searches']:,} reads, {whole['killed']} kills; "
-        f"{'; '.join(whole['faults']) or exact}.{_recovery_time(parts, whole)}{_memory_trend(whole)}",
-        120,
-    )
+    parts = record["parts"]
     rows = {
         label if len(parts) == 1 else f"{label}, part {number}": _trend_cells(part["flatness"][name], unit)
         for name, (label, unit) in SOAK_METRICS.items()
         for number, part in _first_and_last(parts)
     }
     picture = "![Memory and latency over the last part](../results/figures/soak.svg)"
-    return "\n\n".join([text, markdown_table(["first third", "last third", "last / first"], rows), picture])
+    table = markdown_table(["first third", "last third", "last / first"], rows)
+    return "\n\n".join([fill(_describe_soak(record), 120), table, picture])
+
+
+def soak_on_shards() -> str:
+    """Return what the soak test of a service on Ray actors has found."""
+    record = read_record("soak_shards.json")
+    return MISSING if record is None else fill(f"On {record['shards']} shards: {_describe_soak(record)}", 120)
+
+
+def _describe_soak(record: dict[str, Any]) -> str:
+    """Return the size of a soak test and its faults."""
+    parts, whole = record["parts"], record["overall"]
+    exact = "every acknowledged batch was applied exactly once, and the final digests equal those of an undisturbed run"
+    return (
+        f"{record['hours']:.2f} hours in {_count_parts(parts, whole)}, {_describe_load(parts)}, with "
+        f"{record['vertices']:,} vertices: {whole['batches']:,} batches, {whole['anchors']:,} anchors, "
+        f"{whole['snapshots']:,} snapshots, {whole['reads'] + whole['searches']:,} reads, {whole['killed']} kills; "
+        f"{'; '.join(whole['faults']) or exact}.{_recovery_time(parts, whole)}{_memory_trend(whole)}"
+    )
 
 
 def _count_parts(parts: list[dict[str, Any]], whole: dict[str, Any]) -> str:

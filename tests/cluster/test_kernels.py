@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import id_column
 from ripplevec.cluster import _kernels as kernels
+from ripplevec.cluster.ingestion import number_by_position
 from ripplevec.cluster.routing import assign_shards
 from ripplevec.graph._edge_kernels import IN, OUT
 from ripplevec.graph.adjacency import Adjacency
@@ -205,7 +206,7 @@ def test_new_rows_are_numbered_by_first_position(occurrences: list[int], seed: i
     assert sorted(new_rows[:found].tolist()) == sorted(expected)
     first_positions = np.sort(-2 - arrival[new_rows[:found]])
     numbers = arrival[rows]
-    kernels.number_by_position(numbers, first_positions, 100)
+    number_by_position(numbers, first_positions, 100)
     assert numbers.tolist() == [row if row < 5 else 100 + expected.index(row) for row in occurrences]
 
 
@@ -226,20 +227,3 @@ def test_sample_influenced_matches_reference(seed: int, directed: bool) -> None:
         if draw_uniform(key, own, others) * links.in_strength[row] < lists[row][other][1 if directed else 0]
     ]
     assert reached[:found].tolist() == expected
-
-
-def test_scatter_rows_copies_rows_and_marks_them_placed() -> None:
-    part = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
-    cells, placed = np.zeros((10, 5), np.float32), np.zeros(10, np.uint8)
-    kernels.scatter_rows(part, np.array([7, -1, 2, 3, -1, 9]), cells, placed)
-    np.testing.assert_array_equal(cells[[7, 2, 3, 9]], part[[0, 2, 3, 5]])
-    assert np.flatnonzero(placed).tolist() == np.flatnonzero(cells.any(axis=1)).tolist() == [2, 3, 7, 9]
-
-
-def test_gather_rows_copies_rows_consecutively() -> None:
-    vectors = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
-    rows = np.random.default_rng(1).integers(0, 40, 23)
-    out = np.zeros((25, 5), np.float32)
-    kernels.gather_rows(vectors, rows, out)
-    np.testing.assert_array_equal(out[:23], vectors[rows])
-    assert not out[23:].any()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from ripplevec import Embedder
 from ripplevec.batch import Batch, Op
@@ -228,3 +230,18 @@ def test_remote_correction_saves_its_pace(new_cluster: Any) -> None:
     restored = RemoteCorrection(cluster, 3)
     restored.restore(cluster.correction.state())
     assert restored.earn_credit(1.0) == cluster.correction.earn_credit(1.0) > 0
+
+
+def test_converted_rows_do_not_depend_on_the_threads_of_blas() -> None:
+    """BLAS adds in another order on two threads; shards may be on machines with different numbers of cores."""
+    rng = np.random.default_rng(0)
+    vectors, axes = (rng.normal(size=(rows, 128)).astype(np.float32) for rows in (1_000, 128))
+    results = []
+    for threads in (1, 2):
+        converted = np.zeros_like(vectors)
+        workspace = SimpleNamespace(rows=SimpleNamespace(array=converted))
+        correction: Any = SimpleNamespace(workspace=workspace, _old_to_new_axes=lambda: axes)
+        with threadpool_limits(threads, "blas"):
+            ShardCorrection._convert_rows(correction, SimpleNamespace(vectors=vectors), np.arange(1_000))  # type: ignore[arg-type]
+        results.append(converted)
+    assert np.array_equal(results[0], results[1])

@@ -142,30 +142,6 @@ def sample_influenced(
 
 
 @allocation_free
-def scatter_rows(
-    part: NDArray[np.float32], target_rows: NDArray[np.int64], cells: NDArray[np.float32], placed: NDArray[np.uint8]
-) -> None:
-    """Copy the rows of `part` to `target_rows` and mark these as placed; skip rows whose target is −1."""
-    for i in range(target_rows.size):
-        if target_rows[i] >= 0:
-            source, target = part[i], cells[target_rows[i]]
-            for j in range(target.size):
-                target[j] = source[j]
-            placed[target_rows[i]] = 1
-
-
-@allocation_free
-def gather_rows(vectors: NDArray[np.float32], rows: NDArray[np.int64], out: NDArray[np.float32]) -> None:
-    """Copy `rows` of a matrix into consecutive rows of `out`."""
-    for i in range(rows.size):
-        if i + 8 < rows.size:
-            prefetch(vectors, rows[i + 8], 0)
-        source, target = vectors[rows[i]], out[i]
-        for j in range(target.size):
-            target[j] = source[j]
-
-
-@allocation_free
 def has_neighbors(
     links: Links, rows: NDArray[np.int64], neighbors: NDArray[np.int64], found: NDArray[np.bool_], directed: bool
 ) -> None:
@@ -219,30 +195,6 @@ def record_first_positions(
         if number < 0:
             arrival[rows[i]] = max(number, -2 - positions[i]) if number < -1 else -2 - positions[i]
     return found
-
-
-@allocation_free
-def number_by_position(numbers: NDArray[np.int64], positions: NDArray[np.int64], next_arrival: int) -> None:
-    """Replace −2 − position by the arrival number `next_arrival` + the rank of the position, in place."""
-    previous = rank = np.int64(0)
-    for i in range(numbers.size):
-        if numbers[i] < -1:
-            if numbers[i] != previous:  # a new vertex usually arrives with several consecutive edges
-                previous, rank = numbers[i], _rank(positions, -2 - numbers[i])
-            numbers[i] = next_arrival + rank
-
-
-@allocation_free(forceinline=True)
-def _rank(ascending: NDArray[np.int64], value: int) -> int:
-    """Return the index of a value that occurs in an ascending array."""
-    low, high = np.int64(0), np.int64(ascending.size)
-    while low < high:
-        middle = (low + high) >> 1
-        if ascending[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return int(low)
 
 
 @kernel

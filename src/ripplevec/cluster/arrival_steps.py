@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, IdColumn, Op, ids_to_list
-from ripplevec.cluster.ingestion import NO_PAIRS, NO_ROWS, NO_TIMES, BatchSlice, EndpointBlock, VertexRemoval
-from ripplevec.cluster.routing import split_positions
+from ripplevec.batch import Batch, IdColumn, Op, ids_to_list, take_ids
+from ripplevec.cluster.ingestion import NO_PAIRS, NO_ROWS
 from ripplevec.graph.adjacency import Adjacency, RowArray
-from ripplevec.graph.graph import GraphDelta, unit_weights
+from ripplevec.graph.graph import GraphDelta
 from ripplevec.influence.cascade import RemoteCascadeGraph, spread_by_reads
 from ripplevec.rules.vector_store import VectorStore
 
@@ -36,7 +35,7 @@ class RemoteColumn:
         return self._engine.read_rows(rows.reshape(-1), self._attribute).reshape(rows.shape)[()]
 
     def __setitem__(self, row: int, value: int) -> None:
-        self._engine.query_rows("set_placed", np.array([row]), value=value)
+        self._engine.query_rows("write_rows", np.array([row]), np.array([value]), attribute=self._attribute)
 
     def any(self) -> bool:
         """Return whether a vertex is placed."""
@@ -64,7 +63,7 @@ class RemoteArrivalGraph(RemoteCascadeGraph):
 
     def __init__(self, engine: ClusterEngine) -> None:
         super().__init__(directed=engine.parameters.directed, duplicates=engine.parameters.duplicates)
-        self._engine, self.next_arrival, self.loops = engine, engine.next_arrival, 0
+        self._engine, self.next_arrival = engine, engine.next_arrival
         self.adjacency = cast(Adjacency, RemoteAdjacency(engine))
         self._arrival = cast(NDArray[np.int64], RemoteColumn(engine, "arrival"))
 
@@ -82,8 +81,9 @@ class RemoteArrivalGraph(RemoteCascadeGraph):
             return
         pairs, arrived = self._intern(batch.src, batch.dst)
         _, order = self._order_by_arrival(op, pairs, self.next_arrival - arrived.size)
-        weight = unit_weights(len(batch)) if batch.weight is None else batch.weight.astype(np.float32)
-        self._apply_rows(arrived, op[order], pairs[order], weight[order])
+        weight = None if batch.weight is None else batch.weight[order]
+        ends = take_ids(batch.src, order), take_ids(batch.dst, order)
+        self._engine.run_batch(Batch.from_checked_columns(*ends, weight, op[order]))
 
     def run_cascade(self, source: int, depth: int, key: np.uint64) -> tuple[RowArray, NDArray[np.int64]]:
         """Return the rows influenced by `source`, and the bounds of the rounds."""
@@ -93,41 +93,28 @@ class RemoteArrivalGraph(RemoteCascadeGraph):
         return spread_by_reads(engine, int(self.arrival[source]), edges, depth, key, read_in_strength, row)
 
     def _intern(self, src: IdColumn, dst: IdColumn) -> tuple[NDArray[np.int64], RowArray]:
-        """Return the rows of both endpoints, and the rows of new vertices; the first shard routes all ids."""
-        transport, nothing = self._engine.transport, Batch.of([], [])
-        batches = [Batch.from_checked_columns(src, dst), *[nothing] * (transport.size - 1)]
-        slices = [BatchSlice(batch, 0) for batch in batches]
-        results = transport.run("intern_slice", slices, next_arrival=self.next_arrival)
-        pairs, _, _, self.next_arrival = results[0]
-        arrived = self._engine.encode_rows(rows for _, rows, _, _ in results)
-        return pairs, arrived[np.argsort(np.concatenate([numbers for _, _, numbers, _ in results]))]
+        """Return the rows of both endpoints, adding vertices that are new, and the rows of the new vertices."""
+        op = np.full(len(src), Op.VERTEX, np.int8)
+        arrived, _ = self._engine.run_batch(Batch.from_checked_columns(src, dst, op=op))
+        self.next_arrival = self._engine.next_arrival
+        pairs = np.column_stack([self._engine.find_rows(column) for column in (src, dst)])
+        return pairs, arrived[np.argsort(self.arrival[arrived])]
 
     def _apply_rows(
         self, arrived: RowArray, op: NDArray[np.int8], pairs: NDArray[np.int64], weight: NDArray[np.float32]
     ) -> GraphDelta:
-        """Apply edge operations between rows, each at the shards of its endpoints."""
-        shards, numbers = self._engine.transport.size, self.arrival[pairs]
-        self.loops += int(np.count_nonzero((pairs[:, 0] == pairs[:, 1]) & (op == Op.ADD)))
-        # Endpoint 2·i + side belongs to operation i; its own row and number come before those of the other endpoint.
-        ends, end_numbers = (np.stack([both, both[:, ::-1]], axis=2).reshape(-1, 2) for both in (pairs, numbers))
-        positions = split_positions(ends[:, 0] % shards, shards)
-        blocks = []
-        for shard, part in enumerate(positions):
-            own, other = ends[part].T
-            stored = np.where(other % shards == shard, other // shards, -1 - other)
-            endpoints, side = np.column_stack([own // shards, stored]), (part % 2).astype(np.int8)
-            columns = endpoints, end_numbers[part], op[part // 2], weight[part // 2], side
-            blocks.append(EndpointBlock(*columns, NO_TIMES))
-        changed_share = np.empty(len(ends))
-        changed_share[np.concatenate(positions)] = np.concatenate(self._engine.query("apply_operations", blocks))
-        return GraphDelta(arrived, pairs, numbers, changed_share.reshape(-1, 2), NO_ROWS, [])
+        src, dst = (self._engine.id_column_of(rows) for rows in pairs.T)
+        return self._run_batch(Batch.from_checked_columns(src, dst, weight.astype(np.float64), op), arrived)
 
     def _remove_vertex(self, vertex: IdColumn) -> GraphDelta:
         """Remove the vertex of a column with one id, and its edges."""
-        engine, rows = self._engine, self._engine.find_rows(vertex)
-        changed = sum(engine.transport.run("remove_vertices", [[VertexRemoval(vertex)]] * engine.transport.size))
-        shares = np.ones((changed, 2))
-        return GraphDelta(NO_ROWS, NO_PAIRS, NO_PAIRS, shares, rows, ids_to_list(vertex))
+        removal = Batch.vertices(vertex, Op.REMOVE_VERTEX)
+        return self._run_batch(removal, NO_ROWS)._replace(removed_ids=ids_to_list(vertex))
+
+    def _run_batch(self, batch: Batch, arrived: RowArray) -> GraphDelta:
+        """Apply a batch to the graph; return what rule `paper` and the counters need to know of its changes."""
+        _, changed_edges = self._engine.run_batch(batch)
+        return GraphDelta(arrived, NO_PAIRS, NO_PAIRS, np.ones((changed_edges, 2)), NO_ROWS, [])
 
 
 class RemoteStore:
@@ -141,7 +128,7 @@ class RemoteStore:
         rows = np.append(row, others)
         vectors = self._engine.read_rows(rows, "vectors")
         action(vectors, 0, np.arange(1, rows.size))
-        self._engine.query_rows("write_vectors", rows, vectors)
+        self._engine.query_rows("write_rows", rows, vectors, attribute="vectors")
 
 
 def apply_one_by_one(engine: ClusterEngine, graph: RemoteArrivalGraph, batch: Batch) -> tuple[RowArray, list[Any], int]:

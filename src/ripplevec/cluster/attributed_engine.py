@@ -24,16 +24,12 @@ from ripplevec.cluster.state_arrays import split_state
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.attributed_engine import AttributeUpdates
 from ripplevec.engine.attributed_reads import PREFIX, AttributedReads, LocalAttributedReads
-from ripplevec.engine.digest import HashedArray, compute_digest
+from ripplevec.engine.digest import HashedArray
 from ripplevec.engine.reads import EngineReads
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.parameters import Parameters
-from ripplevec.util.parallel import block_ranges
 from ripplevec.views.base import Progress
-
-ROWS_PER_READ = 4_096
-"""Rows whose attributes are read at once for the digest."""
 
 
 class AttributedShardReads(AttributedReads, ShardReads):
@@ -63,32 +59,21 @@ class AttributedShardReads(AttributedReads, ShardReads):
         """Gather the whole model on the driver; raise an error if it is too large."""
         return GatheredAttributes(self)
 
-    def digest(self) -> str:
-        """Return a hash of graph, vectors, attributes, coordinates and counters."""
-        progress = None if self.correction is None else self.correction.progress()
-        arrays = self.rule.state() | self.aging_arrays() | self._attribute_digest_arrays()
-        return compute_digest(self, arrays, self.counters(), progress)
-
-    def _attribute_digest_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
+    def attribute_digest_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
         """Return the arrays of `select_attribute_arrays`; kept attributes are all read."""
         rows = self.rows_by_arrival()
-        kept = [self._read_kept(rows[first:last]) for first, last in block_ranges(rows.size, ROWS_PER_READ)]
-        counts = np.concatenate([np.zeros(1, np.int64), *(counts for counts, _, _ in kept)])
+        parts, positions = self.query_rows("read_kept", rows)
+        lists = [(np.diff(part["begin"]), part["columns"], part["values"]) for part in parts]
+        counts, columns, values = scatter_lists(lists, positions)
         arrays = {
             **self.attributes.projection_state(),
             "parts": self._read_parts(rows),
             "status": self.read_rows(rows, "attribute_status"),
-            "kept_begin": np.cumsum(counts),
-            "kept_columns": np.concatenate([np.empty(0, np.int64), *(columns for _, columns, _ in kept)]),
-            "kept_values": np.concatenate([np.empty(0, np.float32), *(values for _, _, values in kept)]),
+            "kept_begin": np.append(0, np.cumsum(counts)),
+            "kept_columns": columns.astype(np.int64),
+            "kept_values": values,
         }
         return {f"{PREFIX}{name}": array for name, array in arrays.items()}
-
-    def _read_kept(self, rows: RowArray) -> tuple[NDArray[Any], ...]:
-        """Return the kept attributes of rows: the number of each row, and all attributes and values."""
-        parts, positions = self.query_rows("read_kept", rows)
-        lists = [(np.diff(part["begin"]), part["columns"], part["values"]) for part in parts]
-        return scatter_lists(lists, positions)
 
 
 class GatheredAttributes(LocalAttributedReads, GatheredState):
@@ -139,14 +124,6 @@ class AttributedClusterEngine(AttributedShardReads, AttributeUpdates, ClusterEng
         """Correct all vectors now, and choose the weight if it is still to be chosen; return the rows that moved."""
         with self._updating():
             return np.union1d(self._anchor_in_batch(), self._choose_weight())
-
-    def _anchor_in_batch(self) -> RowArray:
-        moved = ClusterEngine._anchor_in_batch(self) if self.edges else np.empty(0, np.int64)
-        rows = self.rows_by_arrival()
-        before = self._read_parts(rows)
-        self.attributes.relearn()
-        threshold = self.parameters.change_threshold
-        return np.union1d(moved, rows[self._find_moved_parts(before, self._read_parts(rows), threshold)])
 
     def build_changes(self, outcome: BatchOutcome) -> Changes:
         """Return the changes of the last batch or anchor, with both parts of the vectors."""

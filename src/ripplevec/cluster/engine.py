@@ -19,7 +19,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.batch import Batch, Id, IdColumn, id_column, ids_to_list, take_ids
+from ripplevec.batch import Batch, Id, IdColumn, Op, id_column, ids_to_list, take_ids
 from ripplevec.changes import BatchOutcome, Changes
 from ripplevec.cluster.arrival_steps import RemoteArrivalGraph, RemoteStore, apply_one_by_one
 from ripplevec.cluster.driver_reads import ReadSnapshot, ShardReads, gather_graph
@@ -28,13 +28,12 @@ from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.routing import join_id_columns
 from ripplevec.cluster.shard import AnchorSummary, MovedRows, ShardSummary, TooSmallError
 from ripplevec.cluster.shard_correction import RemoteCorrection
-from ripplevec.cluster.state_arrays import ClusterSnapshot, LazyClusterState, lazy_state, read_counters, split_state
+from ripplevec.cluster.state_arrays import ClusterSnapshot, LazyClusterState, lazy_state, split_state
 from ripplevec.cluster.transport import Transport
 from ripplevec.engine.correction_schedule import CorrectionSchedule
 from ripplevec.engine.state_validation import check_shards
 from ripplevec.errors import LostStateError, SelfLoopWarning
-from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray, WeightScale
-from ripplevec.graph.batch_validation import bound_growth
+from ripplevec.graph.adjacency import RowArray, WeightScale
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.parameters import Parameters
 from ripplevec.rules.ripple import RippleRule
@@ -82,7 +81,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         self.anchor_growth, self.start_size = parameters.resolved_anchor_growth, parameters.resolved_start_size
         self.gradual = parameters.anchor_pace == "gradual"
         self.scale_interval = self.gradual and parameters.anchor_growth == "auto"
-        self.correction = None
+        self.change_threshold, self.correction = parameters.change_threshold, None
         self.aging = parameters.create_edge_aging()
         if self.aging is not None:
             self.aging.window = None  # each shard has a window of its own
@@ -120,9 +119,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         """Apply a batch as the initial graph and embed it from scratch."""
         with self._updating():
             if self.rule.one_by_one:
-                graph = RemoteArrivalGraph(self)
-                graph.apply_start(batch)
-                self._adopt_sizes(graph)
+                RemoteArrivalGraph(self).apply_start(batch)
             else:
                 self._update(batch)
             self._changed = None  # a start has no changes to read, and the next batch uses its sequence number again
@@ -167,17 +164,10 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
             raise self.report_loss(error) from error
         self.update_incomplete = False
 
-    def may_trigger_anchor(self, batch: Batch) -> bool:
-        """Return whether a batch may make an anchor due that is computed before the batch is complete."""
-        if self.ready and self._is_gradual:
-            return False
-        if 2 * len(batch) < self.growth_slack and batch.op is None and self.aging is None:
-            return False
-        has_edges = self.has_edges if self.duplicate_policy == DUPLICATE_POLICIES["ignore"] else None
-        vertices, edges = bound_growth(batch, self.find_rows, self.degrees, has_edges)
-        if self.aging is not None and self.parameters.expire_after is not None:
-            edges += sum(self.query("count_due", now=self.aging.clock.now_after(batch.time)))
-        return self.may_exceed_growth(vertices, edges)
+    def _count_expiring(self, batch: Batch) -> int:
+        if self.aging is None or self.parameters.expire_after is None:
+            return 0
+        return sum(self.query("count_due", now=self.aging.clock.now_after(batch.time)))
 
     def fork_for_update(self) -> tuple[ReadSnapshot, ClusterEngine]:
         """Return a snapshot for readers during a long update, and the engine to update."""
@@ -190,25 +180,35 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
     def _update(self, batch: Batch) -> tuple[RowArray, list[Id], int]:
         """Update graph and vectors; return rows that may have moved, removed ids, and the number of changed edges."""
         if self.rule.one_by_one:
-            graph = RemoteArrivalGraph(self)
-            moved, removed, changed = apply_one_by_one(self, graph, batch)
-            self._adopt_sizes(graph)
-            return moved, self._find_absent(removed), changed
+            moved, removed, changed_edges = apply_one_by_one(self, RemoteArrivalGraph(self), batch)
+            self._changed = None  # it has the new vertices of the last arrival only
+            return moved, self._find_absent(removed), changed_edges
         aging = None
         if self.aging is not None:
             batch, rescaling = self.aging.advance(batch)
             aging = AgingStep(rescaling, self._compute_weight_scale().unit, self.aging.clock.now)
-        parts = split_batch_for_shards(batch, self.transport.size)
-        removals = [vertex for part in parts[0] if isinstance(part, VertexRemoval) for vertex in ids_to_list(part.id)]
+        moved, changed_edges = self.run_batch(batch, aging)
+        if batch.op is None:
+            return moved, [], changed_edges
+        removed = ids_to_list(take_ids(batch.src, np.flatnonzero(batch.op == Op.REMOVE_VERTEX)))
+        return moved, self._find_absent(removed), changed_edges
+
+    def run_batch(self, batch: Batch, aging: AgingStep | None = None) -> tuple[RowArray, int]:
+        """Run a batch on all shards; return rows that may have moved, and the number of changed edges.
+
+        With rule `paper`, only the graph changes.
+        """
         context = {
             "next_arrival": self.next_arrival,
             "sequence": self.sequence + 1,
-            "ready": self.ready,
+            "ready": self.ready and not self.rule.one_by_one,
             "aging": aging,
         }
+        parts = split_batch_for_shards(batch, self.transport.size)
         unused, self._unused_changes[:] = tuple(self._unused_changes), []
         summaries: list[ShardSummary] = self.transport.run("apply_batch", parts, **context, unused_changes=unused)
-        self.vertices += summaries[0].next_arrival - self.next_arrival - len(removals)
+        removed = sum(isinstance(part, VertexRemoval) for part in parts[0])
+        self.vertices += summaries[0].next_arrival - self.next_arrival - removed
         self.next_arrival = summaries[0].next_arrival
         self.loops += sum(summary.loops for summary in summaries)
         self.edges = sum(summary.edges for summary in summaries)
@@ -217,13 +217,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         self.rule.rows_shortened = sum(summary.shortened for summary in summaries)
         self._changed = self._track_changed([summary.moved for summary in summaries])
         moved = self.encode_rows(part.rows for part in self._changed.moved)
-        return moved, self._find_absent(removals), sum(summary.changed for summary in summaries)
-
-    def _adopt_sizes(self, graph: RemoteArrivalGraph) -> None:
-        """Adopt the size of the graph after arrivals that were applied one by one."""
-        sizes = self.sizes()
-        self.vertices, self.edges, self.next_arrival = sizes["vertices"], sizes["edges"], graph.next_arrival
-        self.loops += graph.loops
+        return moved, sum(summary.changed for summary in summaries)
 
     def _compute_weight_scale(self) -> WeightScale:
         """Return the scale of the stored weights now."""
@@ -288,7 +282,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
     def anchor(self) -> RowArray:
         """Correct all vectors now, or compute the start of a model that began empty; return the rows that moved."""
         with self._updating():
-            return self._anchor_in_batch()
+            return super().anchor()
 
     def _anchor_in_batch(self) -> RowArray:
         self._abandon_correction()
@@ -299,25 +293,24 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
             self._compute_start()
             rows = self.rows_by_arrival()
             return rows[self.placed(rows)]
-        threshold = self.parameters.change_threshold
         summaries: list[AnchorSummary] = self.transport.run(
-            "anchor", sequence=self.sequence, threshold=threshold, weight_scale=self.weight_scale
+            "anchor", sequence=self.sequence, threshold=self.change_threshold, weight_scale=self.weight_scale
         )
         error = summaries[0].error
         if isinstance(error, TooSmallError):
-            return self._correct_on_driver(threshold)
+            return self._correct_on_driver()
         if error is not None:
             raise error
         self.rule.restore(summaries[0].coordinates)
         return self.encode_rows(summary.moved for summary in summaries)
 
-    def _correct_on_driver(self, threshold: float) -> RowArray:
+    def _correct_on_driver(self) -> RowArray:
         """Gather a small graph on the driver and correct it as one machine does; return the rows that moved."""
         graph, rows = gather_graph(self)
         store = VectorStore(graph, self.parameters.dim, self.rule.precision)
         store.grow()
         store.vectors[: rows.size] = self.read_rows(rows, "vectors")
-        moved = self.rule.anchor(store, self.sequence, threshold)
+        moved = self.rule.anchor(store, self.sequence, self.change_threshold)
         self._broadcast_coordinates()
         self.query_rows("set_vectors", rows, store.vectors[: rows.size])
         return rows[moved]
@@ -357,9 +350,9 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         """Do nothing: every shard has recorded its moved rows with the batch."""
 
     def _compute_slices(self, correction: RemoteCorrection, credit: float, hidden_only: bool) -> RowArray:
-        shards, threshold = self.transport.size, self.parameters.change_threshold
+        shards = self.transport.size
         summaries: list[AnchorSummary] = self.transport.run(
-            "advance_correction", credit=credit / shards, threshold=threshold, hidden_only=hidden_only
+            "advance_correction", credit=credit / shards, threshold=self.change_threshold, hidden_only=hidden_only
         )
         first = summaries[0]
         if first.error is not None:
@@ -400,8 +393,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
             self.correction.restore(pending)
             self.correction.changes_reads = any(self.query("restore_correction", shards))
         self.next_arrival, self.loops = int(state["next_arrival"]), 0
-        for name, value in read_counters(state).items():
-            setattr(self, name, value)
+        self.restore_counters(state["counters"])
         sizes = self.sizes()
         self.vertices, self.edges = sizes["vertices"], sizes["edges"]
         if self.aging is not None:

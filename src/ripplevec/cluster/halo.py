@@ -88,22 +88,20 @@ class Halo(RemoteNeighbors):
 
     def fill(
         self, mesh: Mesh, requested: ReceivedRows, block: NDArray[Any] | None = None, *, with_placed: bool = False
-    ) -> int:
+    ) -> None:
         """Send the rows that other shards have requested, and store those that this shard has requested.
 
-        They are rows of the store, optionally with their `placed` flags, or of another block with as many rows. Return
-        the bytes sent.
+        They are rows of the store, optionally with their `placed` flags, or of another block with as many rows.
         """
         store, halo_rows, (rows,) = self._store, slice(self.first_row, self.end_row), requested.columns
         source = store.kernel_array if block is None else block
         group = group_rows([gather_rows(source, rows)], requested.bounds)._replace(into=[source[halo_rows]])
         if not with_placed:
             mesh.exchange_rows(group)
-            return group.count_bytes(mesh.index)
+            return
         flags = group_rows([store.placed[rows]], requested.bounds)
         (_, placed), _ = mesh.exchange_rows(group, flags)
         store.placed[halo_rows] = placed.columns[0]  # a column of a table: bytes cannot be received in it
-        return group.count_bytes(mesh.index) + flags.count_bytes(mesh.index)
 
     def clear(self) -> None:
         """Reset the metadata of the halo rows, so that new vertices can use these rows."""
@@ -119,23 +117,23 @@ class PrefetchedHalo(Halo):
         rows = self.find_rows(codes)
         self._store.graph.arrival[rows[rows >= 0]] = numbers[rows >= 0]
 
-    def push(self, mesh: Mesh, rows: RowArray, bounds: NDArray[np.int64], stamp: int = 0) -> int:
+    def push(self, mesh: Mesh, rows: RowArray, bounds: NDArray[np.int64], stamp: int = 0) -> None:
         """Send rows to the shards that read them, and store the rows that other shards push.
 
-        Received rows are marked with `stamp`; rows that are not in this halo are ignored. Return the bytes sent.
+        Received rows are marked with `stamp`; rows that are not in this halo are ignored.
         """
-        group = group_rows([rows.astype(np.int32), gather_rows(self._store.kernel_array, rows)], bounds)
-        (pushed,), _ = mesh.exchange_rows(group)
+        vectors = gather_rows(self._store.kernel_array, rows)
+        (pushed,), _ = mesh.exchange_rows(group_rows([rows.astype(np.int32), vectors], bounds))
         self.receive_pushed(pushed, stamp)
-        return group.count_bytes(mesh.index)
 
     def receive_pushed(self, pushed: ReceivedRows, stamp: int = 0) -> None:
         """Store pushed rows: their row numbers on the shards that pushed them, and their vectors."""
         (remote_rows, vectors), store = pushed.columns, self._store
         if remote_rows.size:
             rows = self.find_rows(remote_rows * np.int64(self.shards) + pushed.repeat_shards())
-            kernels.scatter_rows(vectors, rows, store.kernel_array, store.placed)
-            store.seen[rows[rows >= 0]] = stamp
+            if rows.min() < 0:
+                vectors, rows = vectors[rows >= 0], rows[rows >= 0]
+            store.kernel_array[rows], store.placed[rows], store.seen[rows] = vectors, 1, stamp
 
 
 def collect_slots(
@@ -150,6 +148,4 @@ def collect_slots(
 
 def gather_rows(block: NDArray[Any], rows: RowArray) -> NDArray[Any]:
     """Copy rows of a block into one matrix."""
-    part = np.empty((rows.size, block.shape[1]), block.dtype)
-    kernels.gather_rows(block, rows, part)
-    return part
+    return np.take(block, rows, axis=0, mode="clip")  # "raise" is slower

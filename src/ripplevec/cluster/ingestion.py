@@ -112,11 +112,12 @@ class GraphUpdate:
         edges_of_new = codes[of_new], numbers[of_new]
         only_arrivals = bool(np.all(adds & (np.maximum(numbers[:, 0], numbers[:, 1]) >= self.first_new)))
         times, time_bounds = self._group_times(batch, codes)
-        block = group_rows(columns, begin)
         received, flags = self.mesh.exchange_rows(
-            block, group_rows([times], time_bounds), broadcast_rows(edges_of_new, size), numbers=[only_arrivals]
+            group_rows(columns, begin),
+            group_rows([times], time_bounds),
+            broadcast_rows(edges_of_new, size),
+            numbers=[only_arrivals],
         )
-        self.shard.sent += block.count_bytes(self.mesh.index)
         own, own_times, edges = (rows.columns for rows in received)
         self._edges_of_new.append((edges[0], edges[1]))
         self.only_arrivals &= bool(flags.all())
@@ -145,15 +146,13 @@ class GraphUpdate:
             for shard in range(size)
         ]
         rows, answers = self._intern_requested(self.mesh.exchange(requests))
-        own_positions = -2 - graph.arrival[rows]
-        (answered, new), _ = self.mesh.exchange_rows(answers, broadcast_rows([own_positions], size))
+        (answered, new), _ = self.mesh.exchange_rows(answers, broadcast_rows([-2 - graph.arrival[rows]], size))
         all_positions = np.sort(new.columns[0])
-        graph.arrival[rows] = self.next_arrival + np.searchsorted(all_positions, own_positions)
+        graph.arrival[rows] = number_by_position(graph.arrival[rows], all_positions, self.next_arrival)
         codes, numbers = np.empty((2, len(batch), 2), np.int64)
         entries = np.concatenate([2 * at[shard] + end for shard in range(size) for end, at in enumerate(positions)])
         codes.reshape(-1)[entries] = answered.columns[0] * size + answered.repeat_shards()
-        numbers.reshape(-1)[entries] = answered.columns[1]
-        kernels.number_by_position(numbers.reshape(-1), all_positions, self.next_arrival)
+        numbers.reshape(-1)[entries] = number_by_position(answered.columns[1], all_positions, self.next_arrival)
         self.next_arrival += all_positions.size
         return codes, numbers
 
@@ -210,6 +209,13 @@ class GraphUpdate:
             codes, numbers, self.first_new, self.next_arrival - self.first_new, self.mesh.size
         )
         return schedule
+
+
+def number_by_position(numbers: RowArray, positions: RowArray, next_arrival: int) -> RowArray:
+    """Replace −2 − position by the arrival number `next_arrival` + the rank of the position, in place."""
+    new = np.flatnonzero(numbers < -1)
+    numbers[new] = next_arrival + np.searchsorted(positions, -2 - numbers[new])
+    return numbers
 
 
 def split_batch_for_shards(batch: Batch, shards: int) -> list[list[BatchSlice | VertexRemoval]]:

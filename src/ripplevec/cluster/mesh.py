@@ -11,7 +11,6 @@ a Ray call between actors, which takes many times as long.
 from __future__ import annotations
 
 import hmac
-import marshal
 import pickle
 import socket
 import struct
@@ -28,7 +27,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ripplevec.cluster.row_exchange import RowExchange, view_bytes
+from ripplevec.cluster.row_exchange import RowExchange
 from ripplevec.errors import LostStateError
 
 Value = TypeVar("Value")
@@ -51,12 +50,9 @@ class PeerLostError(ShardLostError):
 class Mesh(RowExchange):
     """The connections of one shard; `RowExchange` describes its attributes."""
 
-    def __init__(self, index: int, size: int) -> None:
-        self.index, self.size = index, size
-
     def exchange(self, parts: Sequence[Any]) -> list[Any]:
         """Send `parts[i]` to shard i; return the part that each shard sent to this one. Its own part is not copied."""
-        self.send_all({peer: parts[peer] for peer in self.peers})
+        self.sent += self.send_all({peer: parts[peer] for peer in self.peers})
         received = [parts[peer] if peer == self.index else self.receive(peer) for peer in range(self.size)]
         self.flush()
         return received
@@ -69,13 +65,20 @@ class Mesh(RowExchange):
         """Return the sum of a value over all shards, added in the order of the shards."""
         return reduce(add, self.gather(value))
 
-    def send_all(self, messages: dict[int, Any]) -> None:
-        """Send a message to each of some shards, without waiting until they read it."""
-        raise NotImplementedError
+    def send_all(self, messages: dict[int, Any]) -> int:
+        """Send a message to each of some shards, without waiting until they read it; return the bytes sent."""
+        bodies = {peer: _pack(message) for peer, message in messages.items()}
+        lengths = {peer: sum(map(len, body)) for peer, body in bodies.items()}
+        self.send_parts({peer: [memoryview(_UINT64.pack(length))] for peer, length in lengths.items()}, bodies)
+        return sum(lengths.values())
 
     def receive(self, peer: int) -> Any:
         """Return the next message of a shard; raise `ShardLostError` if its connection is closed."""
-        raise NotImplementedError
+        head = bytearray(_UINT64.size)
+        self.receive_parts(peer, [memoryview(head)])
+        body = np.empty(_UINT64.unpack(head)[0], np.uint8).data  # writable, so arrays in it are, too
+        self.receive_parts(peer, [body])
+        return _unpack(body)
 
     def close(self) -> None:
         """Close all connections; the other shards then raise `ShardLostError` when they receive."""
@@ -90,18 +93,6 @@ class LocalMesh(Mesh):
         self._queues = queues
         self._unread: dict[int, memoryview] = {}  # bytes of each shard that have left the queue
 
-    def send_all(self, messages: dict[int, Any]) -> None:
-        """Put the messages into the queues of their receivers."""
-        for peer, message in messages.items():
-            self._queues[self.index, peer].put(message)
-
-    def receive(self, peer: int) -> Any:
-        """Wait for the next message of a shard."""
-        message = self._queues[peer, self.index].get()
-        if message is _ABORTED:
-            raise PeerLostError(f"Shard {peer} stopped in the middle of an update.")
-        return message
-
     def send_parts(self, heads: Mapping[int, list[memoryview]], bodies: Mapping[int, list[memoryview]]) -> None:
         """Put bytes into the queues of their receivers."""
         for peer, head in heads.items():
@@ -113,14 +104,17 @@ class LocalMesh(Mesh):
         for part in parts:
             filled = 0
             while filled < len(part):
-                unread = self._unread.pop(peer, None) or self.receive(peer)
+                unread = self._unread.pop(peer, None) or self._queues[peer, self.index].get()
+                if unread is _ABORTED:
+                    raise PeerLostError(f"Shard {peer} stopped in the middle of an update.")
                 count = min(len(unread), len(part) - filled)
                 part[filled : filled + count] = unread[:count]
                 self._unread[peer], filled = unread[count:], filled + count
 
     def close(self) -> None:
         """Make all other shards fail when they wait for this one."""
-        self.send_all(dict.fromkeys(self.peers, _ABORTED))
+        for peer in self.peers:
+            self._queues[self.index, peer].put(_ABORTED)
 
 
 def connect_locally(size: int) -> list[LocalMesh]:
@@ -257,15 +251,6 @@ class SocketMesh(Mesh):
             if connection.family != getattr(socket, "AF_UNIX", None):
                 _configure_tcp(connection)
 
-    def send_all(self, messages: dict[int, Any]) -> None:
-        """Send small messages immediately, and large ones from a thread."""
-        packed = {peer: _pack(message) for peer, message in messages.items()}
-        self.flush()
-        if _fits_inline(packed):
-            self._send(packed)
-        else:
-            self._sending = self._sender.submit(self._send, packed)
-
     def send_parts(self, heads: Mapping[int, list[memoryview]], bodies: Mapping[int, list[memoryview]]) -> None:
         """Send small bodies immediately; if one is large, send all heads immediately and the bodies from a thread."""
         self.flush()
@@ -287,13 +272,6 @@ class SocketMesh(Mesh):
         sending, self._sending = self._sending, None
         if sending is not None:
             sending.result()
-
-    def receive(self, peer: int) -> Any:
-        """Wait for the next message of a shard."""
-        try:
-            return _receive_message(self._sockets[peer])
-        except OSError as error:
-            raise PeerLostError(f"Shard {peer} is unreachable: {error}") from error
 
     def receive_parts(self, peer: int, parts: list[memoryview]) -> None:
         """Wait for the next bytes of a shard, and store them without another copy."""
@@ -322,72 +300,27 @@ def _configure_tcp(connection: socket.socket) -> None:
 
 
 def _pack(message: Any) -> list[memoryview]:
-    """Serialize a message: its length, the length of its description, the description, and all arrays.
+    """Serialize a message: the number and the lengths of its parts, its pickle, and its arrays, which are not copied.
 
-    Arrays are not copied. They begin at multiples of `ALIGNMENT` bytes, as the kernels expect.
+    Arrays begin at multiples of `ALIGNMENT` bytes, as the kernels expect.
     """
-    arrays: list[memoryview] = []
-    description = marshal.dumps(_describe(message, arrays))
-    head = _UINT64.pack(len(description)) + description
-    body = [memoryview(head + _padding(len(head)))]
-    for array in arrays:
-        body += [array, memoryview(_padding(len(array)))]
-    body = [part for part in body if len(part)]
-    return [memoryview(_UINT64.pack(sum(map(len, body)))), *body]
-
-
-def _describe(value: Any, arrays: list[memoryview]) -> Any:
-    """Return a description of a value in basic types, and append the contents of its arrays to a list.
-
-    Pickling a small array takes longer than sending it, so only values other than arrays and tuples are pickled.
-    """
-    kind = type(value)
-    if kind is tuple or kind is list:
-        return kind is tuple, [_describe(entry, arrays) for entry in value]
-    if kind is int or value is None:
-        return value
-    if kind is np.ndarray and value.dtype.kind in "iuf" and value.flags.c_contiguous:
-        arrays.append(view_bytes(value))
-        return value.dtype.str, value.shape, value.nbytes
     buffers: list[pickle.PickleBuffer] = []
-    pickled = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-    contents = [buffer.raw() for buffer in buffers]
-    arrays += contents
-    return pickled, [len(content) for content in contents]
+    pickled = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+    arrays = [buffer.raw() for buffer in buffers]
+    lengths = [1 + len(arrays), len(pickled), *map(len, arrays)]
+    parts = [memoryview(struct.pack(f"<{len(lengths)}Q", *lengths) + pickled)]
+    for array in arrays:
+        parts += [memoryview(bytes(-len(parts[-1]) % ALIGNMENT)), array]
+    return [part for part in parts if len(part)]
 
 
 def _unpack(body: memoryview) -> Any:
-    (length,) = _UINT64.unpack_from(body)
-    head_length = _UINT64.size + length
-    value, _ = _restore(marshal.loads(body[_UINT64.size : head_length]), body, head_length)
-    return value
-
-
-def _restore(description: Any, body: memoryview, begin: int) -> tuple[Any, int]:
-    """Return a value that `_describe` has described, and the end of its arrays, which follow `begin` in a message."""
-    if not isinstance(description, tuple):
-        return description, begin
-    kind, contents, *_ = description
-    if isinstance(kind, str):
-        begin += -begin % ALIGNMENT
-        dtype, end = np.dtype(kind), begin + description[2]
-        return np.frombuffer(body[begin:end], dtype).reshape(contents), end
-    if isinstance(kind, bytes):
-        buffers = []
-        for length in contents:
-            begin += -begin % ALIGNMENT
-            buffers.append(body[begin : begin + length])
-            begin += length
-        return pickle.loads(kind, buffers=buffers), begin
-    values = []
-    for entry in contents:
-        value, begin = _restore(entry, body, begin)
-        values.append(value)
-    return (tuple(values) if kind else values), begin
-
-
-def _padding(length: int) -> bytes:
-    return bytes(-length % ALIGNMENT)
+    (count,) = _UINT64.unpack_from(body)
+    begin, parts = (1 + count) * _UINT64.size, []
+    for length in struct.unpack_from(f"<{count}Q", body, _UINT64.size):
+        parts.append(body[begin : begin + length])
+        begin += length + -(begin + length) % ALIGNMENT
+    return pickle.loads(parts[0], buffers=parts[1:])
 
 
 def _fits_inline(messages: Mapping[int, list[memoryview]]) -> bool:
@@ -400,11 +333,6 @@ def _send_parts(connection: socket.socket, parts: list[memoryview]) -> None:
     remaining = list(parts)
     while remaining:
         remaining = _drop_bytes(remaining, connection.sendmsg(remaining[:MAX_PARTS]))
-
-
-def _receive_message(connection: socket.socket) -> Any:
-    (length,) = _UINT64.unpack(_receive_bytes(connection, _UINT64.size))
-    return _unpack(_receive_bytes(connection, length))
 
 
 def _receive_bytes(connection: socket.socket, length: int) -> memoryview:

@@ -7,10 +7,10 @@ a connection to the first shard.
 from __future__ import annotations
 
 import ctypes
+import os
 import secrets
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -35,14 +35,11 @@ START_TIMEOUT = 120.0
 CONNECT_TIMEOUT = 15.0
 """Seconds that shards may take to connect to each other once they have started; if one is lost, all start again."""
 
-MAX_UNREAD_CALLS = 64
-"""Largest number of calls whose results are held unread; earlier calls have finished by then."""
-
 MAX_REUSED_BYTES = 32 << 20
 """Largest allocation whose memory is kept for the next one when it is freed."""
 
 _M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1  # of mallopt, in malloc.h
-_DRAIN_TIMEOUT = 10.0  # seconds to wait for held results, and to read each of them, after a shard was lost
+_CAUSE_TIMEOUT = 10.0  # seconds to wait for the error of each shard after one was lost
 
 _model_numbers = count()
 
@@ -101,9 +98,10 @@ class ShardActor:
 class HostedShard:
     """A shard in its actor, and its place in the tree along which programs start and their results return.
 
-    The first shard receives a program from the driver. A shard that is responsible for shards first … last−1 passes the
-    program on for the upper half of them to the first shard of that half, and so on. The driver sends one message for
-    any number of shards, and the number of messages per shard grows with the logarithm of the number of shards.
+    The first shard receives a program from the driver. A shard that is responsible for some consecutive shards leaves
+    those after a power of two of them, the largest that is possible, to the first one of these, and so on. The driver
+    sends one message for any number of shards, and the number of messages per shard grows with the logarithm of the
+    number of shards. The tree is binomial: the parent of a shard has its number without the lowest bit that is set.
     """
 
     def __init__(self, shard: Shard) -> None:
@@ -126,46 +124,32 @@ class HostedShard:
     def run(self, method: str, entries: list[tuple[Any, ...]], constants: dict[str, Any]) -> list[Any]:
         """Run a method on this shard and the following ones, one per entry; return their results."""
         mesh, children, last = self.shard.mesh, list[int](), len(entries)
-        try:
-            while last > 1:
-                middle = (last + 1) // 2
-                mesh.send_all({mesh.index + middle: (method, entries[middle:last], constants)})
-                children.append(mesh.index + middle)
-                last = middle
-            results = [getattr(self.shard, method)(*entries[0], **constants)]
-            for child in reversed(children):
-                results += mesh.receive(child)
-        except BaseException as error:
-            self.failure = error
-            mesh.close()  # the other shards stop too
-            raise
+        while last > 1:
+            middle = 1 << (last - 1).bit_length() - 1
+            mesh.send_all({mesh.index + middle: (method, entries[middle:last], constants)})
+            children.append(mesh.index + middle)
+            last = middle
+        results = [getattr(self.shard, method)(*entries[0], **constants)]
+        for child in reversed(children):
+            results += mesh.receive(child)
         return results
 
     def _serve(self) -> None:
         """Run the programs that the parent sends, until the connections are closed."""
         mesh = self.shard.mesh
         parent = find_parent(mesh.index, mesh.size)
-        with suppress(BaseException):  # recorded in `failure`, and noticed by the other shards
+        try:
             while True:
-                try:
-                    program = mesh.receive(parent)
-                except ShardLostError as error:
-                    self.failure = self.failure or error  # a failed call has closed the connections
-                    return
-                mesh.send_all({parent: self.run(*program)})
+                mesh.send_all({parent: self.run(*mesh.receive(parent))})
                 mesh.flush()
+        except BaseException as error:
+            self.failure = self.failure or error  # the first error is the cause
+            mesh.close()  # the driver and the other shards notice it
 
 
 def find_parent(index: int, size: int) -> int:
     """Return the peer that passes programs on to a shard, the driver to the first one; see `HostedShard`."""
-    if index == 0:
-        return size
-    first, last = 0, size
-    while True:
-        middle = first + (last - first + 1) // 2
-        if index == middle:
-            return first
-        first, last = (middle, last) if index > middle else (first, middle)
+    return index & (index - 1) if index else size
 
 
 class ShardActors:
@@ -176,6 +160,8 @@ class ShardActors:
             if not address:  # start a new cluster even if one is already running here
                 address, options = "local", {"include_dashboard": False, **options}
             run_in_lasting_thread(partial(ray.init, address, log_to_driver=False, **options))
+        # If a shard is lost, calls fail whose results are not read; Ray would print an error for each of them.
+        os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
         self.size = size
         actor = ray.remote(ShardActor)
         machines = {node["NodeID"]: _count_processors(node) for node in ray.nodes()}
@@ -200,7 +186,6 @@ class RayTransport:
     def __init__(self, actors: ShardActors, parameters: Parameters) -> None:
         self.size, self._actors, self._model = actors.size, actors, next(_model_numbers)
         self._parameters = replace(parameters, threads=parameters.threads or actors.threads)
-        self._unread = UnreadResults(self.size)
         self._failure: BaseException | None = None  # because of which the shards are lost
         self._running = Lock()
         self._mesh = self._create_shards()
@@ -216,10 +201,8 @@ class RayTransport:
                     actor.create_shard.remote(self._model, index, self.size, self._parameters)
                     for index, actor in enumerate(handles)
                 ]
-                self._unread.add(created)
                 addresses = _fetch(created, START_TIMEOUT)
                 connected = [actor.connect_shard.remote(self._model, addresses, token) for actor in handles]
-                self._unread.add(connected)
                 mesh = connect_driver(addresses, token, CONNECT_TIMEOUT)
                 _fetch(connected, START_TIMEOUT)
                 return mesh
@@ -230,8 +213,6 @@ class RayTransport:
                         f"got: {error}. Check the state of the Ray cluster."
                     ) from error
                 time.sleep(0.1)
-            finally:
-                self._unread.drain()
 
     def run(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Run a method on all shards at the same time: one message for any number of shards."""
@@ -257,74 +238,26 @@ class RayTransport:
         failures: list[BaseException | None] = []
         for actor in self._actors.handles:
             with suppress(RayError):  # this actor is gone
-                failures.append(ray.get(actor.report_failure.remote(self._model), timeout=_DRAIN_TIMEOUT))
+                failures.append(ray.get(actor.report_failure.remote(self._model), timeout=_CAUSE_TIMEOUT))
         return [failure for failure in failures if failure is not None]
 
     def call(self, method: str, *columns: Sequence[Any], **constants: Any) -> list[Any]:
         """Call a method on all shards concurrently; results stay in Ray's object store."""
-        results = [
+        return [
             actor.call.remote(self._model, method, constants, *(column[index] for column in columns))
             for index, actor in enumerate(self._actors.handles)
         ]
-        self._unread.add(results)
-        return results
 
     def get(self, results: Sequence[Any]) -> list[Any]:
         """Wait for results; raise `ShardLostError` if a shard lost its process, its machine or its state."""
         try:
-            values = _fetch(results)
+            return _fetch(results)
         except ShardLostError as lost:
             raise _find_cause(results, lost) from lost
-        self._unread.release(results)
-        return values
 
     def wait(self, results: Sequence[Any]) -> None:
         """Wait until results are computed; errors are raised when they are resolved."""
         ray.wait(list(results), num_returns=len(results), fetch_local=False)
-
-
-class UnreadResults:
-    """The results of recent calls, held until a later call has succeeded on every shard.
-
-    Ray prints an error for every failed result that is dropped before it was read. Each shard executes calls in order,
-    and a shard that failed executes no further calls. So a call that succeeded on every shard implies that all earlier
-    calls succeeded too, and their results can be dropped.
-    """
-
-    def __init__(self, shards: int) -> None:
-        self._shards, self._call_numbers, self._lock = shards, count(), Lock()
-        self._calls: deque[tuple[int, list[Any]]] = deque(maxlen=MAX_UNREAD_CALLS)
-
-    @property
-    def held(self) -> list[Any]:
-        """The results that are held now, oldest first."""
-        with self._lock:
-            return [result for _, results in self._calls for result in results]
-
-    def add(self, results: Sequence[Any]) -> None:
-        """Hold the results of a call."""
-        with self._lock:
-            self._calls.append((next(self._call_numbers), list(results)))
-
-    def release(self, read: Sequence[Any]) -> None:
-        """Drop a call, and all calls before it, after one result of every shard was read without an error."""
-        if len(read) < self._shards:
-            return
-        with self._lock:
-            last = next((number for number, held in reversed(self._calls) if set(held).issuperset(read)), -1)
-            while self._calls and self._calls[0][0] <= last:
-                self._calls.popleft()
-
-    def drain(self) -> None:
-        """Read all held results and ignore their errors, which have been reported by then."""
-        with self._lock:
-            held = [result for _, results in self._calls for result in results]
-            self._calls.clear()
-        if held:
-            ready, _ = ray.wait(held, num_returns=len(held), timeout=_DRAIN_TIMEOUT, fetch_local=False)
-            for result in ready:
-                with suppress(Exception):
-                    ray.get(result, timeout=_DRAIN_TIMEOUT)
 
 
 def keep_freed_memory() -> None:
@@ -389,7 +322,7 @@ def _find_cause(results: Sequence[Any], lost: ShardLostError) -> Exception:
     """Return the error because of which other shards are lost, if it is among the results; else the loss itself."""
     for result in results:
         try:
-            ray.get(result, timeout=_DRAIN_TIMEOUT)
+            ray.get(result, timeout=_CAUSE_TIMEOUT)
         except RayTaskError as error:
             if not isinstance(error, PeerLostError) and not isinstance(error.cause, RayError):
                 return error

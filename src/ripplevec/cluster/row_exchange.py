@@ -30,11 +30,6 @@ class RowGroup(NamedTuple):
         """Bytes of a row of each array."""
         return [column.itemsize * prod(column.shape[1:]) for column in self.columns]
 
-    def count_bytes(self, index: int) -> int:
-        """Return the bytes that shard `index` sends to the others."""
-        own = self.end[index] - self.begin[index]
-        return sum(self.row_bytes) * (sum(self.end) - sum(self.begin) - own)
-
 
 class ReceivedRows(NamedTuple):
     """The rows of a group that all shards sent to this one, in the order of the shards."""
@@ -72,10 +67,13 @@ class RowExchange:
         Number of this shard.
     size
         Number of shards.
+    sent
+        Bytes of all data that this shard has sent to others.
     """
 
-    index: int
-    size: int
+    def __init__(self, index: int, size: int) -> None:
+        self.index, self.size = index, size
+        self.sent = 0
 
     def exchange_rows(
         self, *groups: RowGroup, numbers: Sequence[int] = ()
@@ -90,9 +88,9 @@ class RowExchange:
             heads[:, position] = np.subtract(group.end, group.begin)
         heads[:, len(groups) :] = numbers
         parts, sent = _split_rows(groups, self.size), heads.copy()
-        self.send_parts(
-            {peer: [view_bytes(sent[peer])] for peer in self.peers}, {peer: parts[peer] for peer in self.peers}
-        )
+        bodies = {peer: parts[peer] for peer in self.peers}
+        self.send_parts({peer: [view_bytes(sent[peer])] for peer in self.peers}, bodies)
+        self.sent += sum(len(part) for body in bodies.values() for part in body)
         for peer in range(self.size):
             if peer != self.index:
                 self.receive_parts(peer, [view_bytes(heads[peer])])

@@ -21,7 +21,6 @@ from ripplevec.cluster.ingestion import (
     NO_ROWS,
     AgingStep,
     BatchSlice,
-    EndpointBlock,
     GraphUpdate,
     VertexRemoval,
     expire_edges,
@@ -96,8 +95,7 @@ class Shard(ShardGraph):
 
     def __init__(self, index: int, shards: int, parameters: Parameters) -> None:
         super().__init__(index, shards, parameters)
-        self.sent = 0  # bytes sent to other shards
-        self.needed = 0  # how many of these bytes were vectors that the receiver had to read
+        self.needed = 0  # bytes of vectors that other shards had to read
         self.changed_vectors: dict[int, NDArray[Any]] = {}  # by sequence number, until they will not be read any more
         self.snapshots: dict[int, Shard] = {}  # copies of the state before an update, by number
         self.correction: ShardCorrection | None = None
@@ -161,27 +159,6 @@ class Shard(ShardGraph):
         return self.changed_vectors.get(sequence)
 
     # ------------------------------------------------------------------ steps of one arrival, for rule `paper`
-
-    def intern_slice(self, part: BatchSlice, *, next_arrival: int) -> tuple[RowArray, RowArray, RowArray, int]:
-        """Give rows and arrival numbers to the ids of a slice, together with all other shards.
-
-        Returns the row codes of the slice's endpoints, the new rows of this shard with their arrival numbers, and the
-        arrival number of the next new vertex.
-        """
-        update = GraphUpdate(self, next_arrival)
-        codes, _ = update.intern(part.batch, part.first)
-        rows = update.new_rows()
-        return codes, rows, self.graph.arrival[rows], update.next_arrival
-
-    def apply_operations(self, block: EndpointBlock) -> NDArray[np.float64]:
-        """Add and remove edges at their endpoints on this shard; return the shares of strength that changed."""
-        self.apply_endpoints(block)
-        return self.take_changes().shares
-
-    def remove_vertices(self, removals: list[BatchSlice | VertexRemoval]) -> int:
-        """Remove vertices, together with all other shards; return the number of changed edges on this shard."""
-        GraphUpdate(self, 0).run(removals)
-        return self.take_changes().edges
 
     def count_rows(self) -> int:
         """Return the number of rows ever used."""
@@ -319,17 +296,13 @@ class Shard(ShardGraph):
         self.store.vectors[rows] = vectors
         self.store.placed[rows] = self._links.degree[rows] > 0
 
-    def write_vectors(self, rows: RowArray, vectors: NDArray[Any]) -> None:
-        """Set the vectors of rows."""
-        self.store.vectors[rows] = vectors
-
-    def set_placed(self, rows: RowArray, value: int) -> None:
-        """Set whether rows have a vector."""
-        self.store.placed[rows] = value
+    def write_rows(self, rows: RowArray, values: NDArray[Any], *, attribute: str) -> None:
+        """Set one attribute of rows; see `read_rows`."""
+        self._column(attribute)[rows] = values
 
     def traffic(self) -> dict[str, int]:
         """Return the bytes sent to other shards so far, and how many of them were vectors that had to be read."""
-        return {"sent": self.sent, "needed": self.needed}
+        return {"sent": self.mesh.sent, "needed": self.needed}
 
 
 def _solve_from_scratch(coordinates: Coordinates, graph: Any, rows: int, threads: int) -> list[Basis]:

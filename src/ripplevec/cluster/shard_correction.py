@@ -30,6 +30,7 @@ from ripplevec.rules.correction_pace import CorrectionPace, cost_per_row
 from ripplevec.rules.correction_workspace import Workspace
 from ripplevec.rules.gradual_correction import GradualCorrection, Version, count_queued_rows, sample_slices
 from ripplevec.rules.vector_store import VectorStore
+from ripplevec.util.parallel import limit_blas_to_one_thread
 
 if TYPE_CHECKING:
     from ripplevec.cluster.engine import ClusterEngine
@@ -132,7 +133,8 @@ class ShardCorrection(GradualCorrection):
         A vertex that arrived meanwhile has no row in the blocks. If its neighbors arrived meanwhile too, on other
         shards, they are refreshed at the same time, so a refresh alone would read empty rows.
         """
-        self.workspace.rows.array[rows] = store.vectors[rows].astype(np.float32) @ self._old_to_new_axes()
+        with limit_blas_to_one_thread():  # the same bits on machines with any number of cores
+            self.workspace.rows.array[rows] = store.vectors[rows].astype(np.float32) @ self._old_to_new_axes()
 
     def _catch_up(self, store: VectorStore, credit: float) -> float:
         """Refresh queued rows on every shard; when none is left, replace all rows. Return the cost."""

@@ -82,7 +82,6 @@ class ShardedAdjacency:
     def fill_halo(self, block: Matrix, summand: NDArray[np.float64]) -> NDArray[np.float64]:
         """Fill the halo of a matrix with the rows of the other shards; return the sum of a value over all shards."""
         sent = [np.ascontiguousarray(block[rows]) for rows in self._sent_rows]
-        self.shard.sent += sum(part.nbytes for part in sent)
         received, total, first = self.mesh.exchange([(part, summand) for part in sent]), 0.0, self.rows
         for part, value in received:
             block[first : first + len(part)] = part

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from ripplevec.cluster import _kernels as shard_kernels
 from ripplevec.cluster.halo import Halo, PrefetchedHalo, collect_slots
 from ripplevec.cluster.ingestion import NO_ROWS, GraphUpdate
-from ripplevec.cluster.routing import split_at, split_positions, split_rows
-from ripplevec.cluster.row_exchange import ReceivedRows
+from ripplevec.cluster.routing import split_at, split_rows
+from ripplevec.cluster.row_exchange import ReceivedRows, RowGroup, group_rows
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.influence import _kernels as influence
 from ripplevec.rules import _kernels as kernels
@@ -32,21 +32,17 @@ from ripplevec.rules.batch_step import RowWorker
 if TYPE_CHECKING:
     from ripplevec.cluster.shard import Shard
 
-CANDIDATE = np.dtype([("row", np.int32), ("number", np.int64), ("weight", np.float32)])
-"""An edge along which influence may spread: the target row, the arrival number of the source, and the edge weight."""
-
 
 class RequestedFrontier(NamedTuple):
     """The frontier of all shards, and the rows that its refresh reads, as the shards have requested them.
 
-    Without a halo, the requests have to be sent again, because a vertex has too many neighbors to read them all.
+    If a vertex has too many neighbors to read them all, the requests have to be sent again.
     """
 
-    halo: Halo | None  # of this shard
-    size: int  # vertices in the frontier
-    reads: int  # neighbors of these vertices
-    max_degree: int  # of one of these vertices
-    rows: ReceivedRows | None = None  # that the shards have requested from this one
+    size: int = 0  # vertices in the frontier
+    reads: int = 0  # neighbors of these vertices
+    max_degree: int = 0  # of one of these vertices
+    request: tuple[Halo, ReceivedRows] | None = None  # of this shard, and the rows that others request from it
 
 
 class ShardBackend:
@@ -71,7 +67,7 @@ class ShardBackend:
         selected = np.flatnonzero(to_new)
         self.endpoints_to_new, self.numbers_to_new = self.changes.endpoints[selected], numbers[selected]
         self.frontier = self.isolated_rows = NO_ROWS
-        self.requested = RequestedFrontier(None, 0, 0, 0)
+        self.requested = RequestedFrontier()
         self.first_round_sources = NO_ROWS  # existing newcomers; for new vertices, see `_sample_from_new`
         self.refreshed: list[RowArray] = [NO_ROWS]  # the frontier of each round
         self.shortened = 0
@@ -124,8 +120,7 @@ class ShardBackend:
         self.unpushed = self.unpushed[~placed]
         selected = np.concatenate([self.pushed[-1], moved])
         order, bounds = shard_kernels.group_by_shard(selected, shards)
-        sent = self.prefetched.push(self.mesh, selected[order] // shards, bounds, stamp)
-        self.shard.sent += sent
+        self.prefetched.push(self.mesh, selected[order] // shards, bounds, stamp)
         self.shard.needed += selected.size * self.store.vectors[:1].nbytes
 
     # ------------------------------------------------------------------ placement of existing vertices
@@ -212,9 +207,9 @@ class ShardBackend:
     def refresh_frontier(self, limit: int, depth: int) -> int:
         """Refresh the frontier of this shard; send its requests again if some vertex reads a sample of neighbors."""
         requested, total_reads = self.requested, self.requested.reads
-        if requested.halo is not None and requested.rows is not None and requested.max_degree <= limit:
-            halo = requested.halo
-            self._fill_halo(halo, requested.rows)
+        if requested.request is not None and requested.max_degree <= min(limit, self.context.max_reads):
+            halo, rows = requested.request
+            self._fill_halo(halo, rows)
         else:
             reads = int(kernels.count_neighbor_reads(self._links, self.frontier, limit))
             halo, total_reads = self._fetch_halo(self.frontier, limit, depth + RESAMPLE, summand=reads)
@@ -240,9 +235,7 @@ class ShardBackend:
         requested, numbers = halo.request(self.mesh, max_degree, self.frontier.size, reads, *counts)
         max_degree = int(numbers[:, 0].max())
         size, total_reads, *totals = numbers[:, 1:].sum(axis=0).tolist()
-        usable = halo if max_degree <= self.context.max_reads else None
-        self.requested = RequestedFrontier(usable, size, total_reads, max_degree, requested)
-        self._count_requested(halo)
+        self.requested = RequestedFrontier(size, total_reads, max_degree, (halo, requested))
         return totals
 
     def spread_influence(self, limit: int, depth: int) -> tuple[int, int]:
@@ -252,54 +245,42 @@ class ShardBackend:
         """
         if depth == 1 and self.only_arrivals:  # `place` has drawn it
             return self.requested.size, 0
-        reached, total_reads = [NO_ROWS], 0
+        reached, total_reads = NO_ROWS, 0
         if self.requested.size or self.placed_existing:  # otherwise no shard has a candidate
             reads = int(kernels.count_neighbor_reads(self._links, self.frontier, limit))
-            received = self.mesh.exchange([(part, reads) for part in self._influence_candidates(limit, depth)])
-            candidates = np.concatenate([part for part, _ in received])
-            total_reads = sum(count for _, count in received)
-            if candidates.size:
-                reached.append(self._sample_candidates(candidates, depth))
+            (candidates,), all_reads = self.mesh.exchange_rows(
+                self._influence_candidates(limit, depth), numbers=[reads]
+            )
+            reached, total_reads = self._sample_candidates(candidates, depth), int(all_reads.sum())
         if depth == 1:
-            reached.append(self._sample_from_new())
-        self.frontier = self._mark_seen(np.concatenate(reached))
+            reached = np.concatenate([reached, self._sample_from_new()])
+        self.frontier = self._mark_seen(reached)
         self._request_frontier()
         return self.requested.size, total_reads
 
-    def _influence_candidates(self, limit: int, depth: int) -> list[NDArray[Any]]:
-        """Return the edges, grouped by the shard of the target, along which influence may spread in this round."""
-        shards, rows = self.mesh.size, self.frontier
+    def _influence_candidates(self, limit: int, depth: int) -> RowGroup:
+        """Return the edges along which influence may spread in this round, for the shards of their targets.
+
+        The columns are the row of the target, the arrival number of the source, and the weight of the edge.
+        """
         parts = [
             self._collect_slots(self.first_round_sources, UNLIMITED, depth),
-            self._collect_slots(rows, limit, depth),
+            self._collect_slots(self.frontier, limit, depth),
         ]
-        slots, sources = (np.concatenate(column) for column in zip(*parts, strict=True))
-        codes, candidates = self.shard.slot_codes(slots), np.empty(slots.size, CANDIDATE)
-        candidates["row"], candidates["weight"] = codes // shards, self._links.outgoing[slots]
-        candidates["number"] = self.graph.arrival[sources]
-        sent = [candidates[positions] for positions in split_positions(codes, shards)]
         self.first_round_sources = NO_ROWS
-        self.shard.sent += sum(part.nbytes for shard, part in enumerate(sent) if shard != self.mesh.index)
-        return sent
+        slots, sources = (np.concatenate(column) for column in zip(*parts, strict=True))
+        codes, shards = self.shard.slot_codes(slots), self.mesh.size
+        order, bounds = shard_kernels.group_by_shard(codes, shards)
+        rows, weights = (codes // shards).astype(np.int32), self._links.outgoing[slots]
+        return group_rows([column[order] for column in (rows, self.graph.arrival[sources], weights)], bounds)
 
-    def _sample_candidates(self, candidates: NDArray[Any], depth: int) -> RowArray:
-        """Draw the candidates whose targets are influenced, with the kernel that serves a single machine.
-
-        For this kernel, each candidate becomes a source with a single edge, which leads to a copy of the target.
-        """
-        rows, count = candidates["row"].astype(np.int64), candidates.size
-        links = self._links._replace(
-            begin=np.arange(count),
-            degree=np.ones(count, np.int32),
-            neighbor=np.arange(count, 2 * count, dtype=np.int32),
-            outgoing=np.ascontiguousarray(candidates["weight"]),
-            in_strength=np.concatenate([np.zeros(count), self._links.in_strength[rows]]),
-        )
-        seen = np.concatenate([np.zeros(count, np.int64), self.store.seen[rows]])
-        numbers = np.concatenate([candidates["number"], self.graph.arrival[rows]])
-        sources, reached, key = np.arange(count), np.empty(count, np.int64), self._draw_key(depth)
-        found = influence.spread_round(links, numbers, sources, seen, self.stamp, key, UNLIMITED, reached)
-        return rows[reached[:found] - count]
+    def _sample_candidates(self, candidates: ReceivedRows, depth: int) -> RowArray:
+        """Draw the candidates whose targets are influenced and not seen yet; return the targets."""
+        rows, sources, weights = candidates.columns
+        drawn, in_strength = np.empty(rows.size, np.bool_), self._links.in_strength[rows]
+        influence.draw_edges(self._draw_key(depth), self.graph.arrival[rows], sources, in_strength, weights, drawn)
+        selected: RowArray = rows[drawn & (self.store.seen[rows] != self.stamp)].astype(np.int64)
+        return selected
 
     def _sample_from_new(self) -> RowArray:
         """Draw the rows that new vertices influence in the first round, from the edges that came with them."""
@@ -377,14 +358,10 @@ class ShardBackend:
         slots, _ = self._collect_slots(rows, limit, depth, remote_only=True)
         halo = Halo(self.store, slots, self.mesh.size, self.prefetched.end_row)
         requested, summands = halo.request(self.mesh, summand)
-        self._count_requested(halo)
         self._fill_halo(halo, requested, with_placed=with_placed)
         return halo, int(summands.sum())
 
     def _fill_halo(self, halo: Halo, requested: ReceivedRows, *, with_placed: bool = False) -> None:
         """Send the rows that other shards have requested, and store those that this shard has requested."""
-        self.shard.sent += halo.fill(self.mesh, requested, with_placed=with_placed)
+        halo.fill(self.mesh, requested, with_placed=with_placed)
         self.shard.needed += requested.columns[0].size * self.store.vectors[:1].nbytes
-
-    def _count_requested(self, halo: Halo) -> None:
-        self.shard.sent += halo.codes.nbytes

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.engine.counters import COUNTERS
 from ripplevec.errors import FormatError
 from ripplevec.graph.graph import strip_prefix
 
@@ -92,11 +91,6 @@ def saved_shard_count(state: Mapping[str, NDArray[Any]]) -> int:
             "Load it with Embedder.load."
         )
     return int(state["shards"])
-
-
-def read_counters(state: Mapping[str, NDArray[Any]]) -> dict[str, int]:
-    """Return the counters of a saved state by name."""
-    return dict(zip(COUNTERS, state["counters"].tolist(), strict=True))
 
 
 def _driver_arrays(engine: ClusterEngine) -> Arrays:

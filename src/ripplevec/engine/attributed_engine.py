@@ -17,7 +17,7 @@ from ripplevec.attributes.weight_choice import choose_weight
 from ripplevec.batch import AttributeRows, Batch, IdColumn, concat_ids
 from ripplevec.engine.attributed_reads import PREFIX, AttributedReads, LocalAttributedReads
 from ripplevec.engine.correction_schedule import CorrectionSchedule
-from ripplevec.engine.digest import compute_digest
+from ripplevec.engine.digest import HashedArray
 from ripplevec.engine.engine import Engine
 from ripplevec.graph.adjacency import Adjacency, RowArray
 from ripplevec.graph.graph import GraphDelta, strip_prefix
@@ -34,6 +34,14 @@ class AttributeUpdates(AttributedReads, CorrectionSchedule):
     def _correct(self) -> RowArray:
         self._has_begun = not self.ready
         return super()._correct()
+
+    def _anchor_in_batch(self) -> RowArray:
+        moved = super()._anchor_in_batch() if self.edges else np.empty(0, np.int64)
+        self.attributes.grow()
+        rows = self.rows_by_arrival()
+        before = self._read_parts(rows)
+        self.attributes.relearn()
+        return np.union1d(moved, rows[self._find_moved_parts(before, self._read_parts(rows), self.change_threshold)])
 
     def _follow_batch(self, batch: Batch, moved: RowArray) -> RowArray:
         named = np.unique(self.find_rows(concat_ids(batch.src, batch.dst)))
@@ -95,14 +103,6 @@ class AttributedEngine(AttributeUpdates, LocalAttributedReads, Engine):
         """Correct all vectors now, and choose the weight if it is still to be chosen; return the moved rows."""
         return np.union1d(self._anchor_in_batch(), self._choose_weight())
 
-    def _anchor_in_batch(self) -> RowArray:
-        moved = Engine.anchor(self) if self.edges else np.empty(0, np.int64)
-        self.attributes.grow()
-        rows = self.rows_by_arrival()
-        before = self._read_parts(rows)
-        self.attributes.relearn()
-        return np.union1d(moved, rows[self._find_moved_parts(before, self._read_parts(rows), self.change_threshold)])
-
     def clone(self) -> Engine:
         """Return an engine in the same state that shares no mutable data with this one."""
         other = super().clone()
@@ -124,8 +124,6 @@ class AttributedEngine(AttributeUpdates, LocalAttributedReads, Engine):
         self.attributes = AttributeStore(self.graph, self.attributes.settings)
         self.attributes.restore(saved)
 
-    def digest(self) -> str:
-        """Return a hash of graph, vectors, attributes, coordinates and counters."""
-        progress = None if self.correction is None else self.correction.progress()
-        attributes = select_attribute_arrays(self.attributes.state(), self.rows_by_arrival())
-        return compute_digest(self, self.rule.state() | self.aging_arrays() | attributes, self.counters(), progress)
+    def attribute_digest_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
+        """Return the arrays of attributes that enter the digest."""
+        return {**select_attribute_arrays(self.attributes.state(), self.rows_by_arrival())}

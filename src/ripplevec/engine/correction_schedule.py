@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ripplevec.batch import Batch
 from ripplevec.engine.reads import EngineReads
-from ripplevec.graph.adjacency import RowArray
+from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray
+from ripplevec.graph.batch_validation import bound_growth
 from ripplevec.rules.anchor import CorrectionError
 from ripplevec.rules.ripple import RippleRule
 
@@ -38,6 +40,7 @@ class CorrectionSchedule(EngineReads):
 
     gradual: bool  # whether the stream pays for anchors in small slices
     scale_interval: bool  # whether large graphs are corrected after more growth than small ones
+    change_threshold: float  # distance by which a served vector has to move to be reported
     update_incomplete: bool  # whether an update has begun and not finished: the state must not be used
 
     @property
@@ -66,6 +69,20 @@ class CorrectionSchedule(EngineReads):
     @property
     def _is_gradual(self) -> bool:
         return self.gradual and isinstance(self.rule, RippleRule)
+
+    def anchor(self) -> RowArray:
+        """Correct all vectors now, or compute the start of a model that began empty; return the moved rows."""
+        return self._anchor_in_batch()
+
+    def may_trigger_anchor(self, batch: Batch) -> bool:
+        """Return whether a batch may make an anchor due that is computed before the batch is complete."""
+        if 2 * len(batch) < self.growth_slack and batch.op is None and self.aging is None:
+            return False
+        if self.ready and self._is_gradual:
+            return False
+        has_edges = self.has_edges if self.duplicate_policy == DUPLICATE_POLICIES["ignore"] else None
+        vertices, edges = bound_growth(batch, self.find_rows, self.degrees, has_edges)
+        return self.may_exceed_growth(vertices, edges + self._count_expiring(batch))
 
     def _correct_if_due(self, due: bool, moved: RowArray, first_new: int, batch_growth: float) -> RowArray:
         """Correct all vectors, or continue a gradual correction; return the rows that it moved.
@@ -145,18 +162,18 @@ class CorrectionSchedule(EngineReads):
 
     # ------------------------------------------------------------------ operations, by subclasses
 
+    def _count_expiring(self, batch: Batch) -> int:
+        """Return an upper bound of the number of edges that expire with a batch."""
+        raise NotImplementedError
+
     @property
     def _row_count(self) -> int:
         """Number of rows that a correction processes."""
         raise NotImplementedError
 
-    def anchor(self) -> RowArray:
-        """Correct all vectors now; return the moved rows."""
-        raise NotImplementedError
-
     def _anchor_in_batch(self) -> RowArray:
-        """Correct all vectors at once, as a part of a batch; return the moved rows."""
-        return self.anchor()
+        """Correct all vectors at once, or compute the start of a model that began empty; return the moved rows."""
+        raise NotImplementedError
 
     def _correct(self) -> RowArray:
         """Correct all vectors, or compute the start; return the moved rows."""

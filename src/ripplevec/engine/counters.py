@@ -105,6 +105,11 @@ class EngineCounters:
         """Return the counters by name."""
         return {name: getattr(self, name) for name in COUNTERS}
 
+    def restore_counters(self, saved: NDArray[np.int64]) -> None:
+        """Set the counters to saved ones, in the order of `COUNTERS`."""
+        for name, value in zip(COUNTERS, saved.tolist(), strict=True):
+            setattr(self, name, value)
+
     def _record_batch(self, events: int, edges: int, changes: int, shortened: int) -> bool:
         """Count an applied batch; return whether an anchor is due."""
         self.sequence += 1

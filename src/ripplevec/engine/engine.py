@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from ripplevec.batch import AttributeRows, Batch, Id, IdColumn
 from ripplevec.changes import BatchOutcome
 from ripplevec.engine.correction_schedule import CorrectionSchedule
-from ripplevec.engine.counters import COUNTERS
 from ripplevec.engine.digest import StateSnapshot
 from ripplevec.engine.reads import LocalReads
 from ripplevec.engine.state_validation import check_state
-from ripplevec.graph.adjacency import DUPLICATE_POLICIES, RowArray
-from ripplevec.graph.batch_validation import bound_growth
+from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import Graph, GraphDelta, merge_deltas, strip_prefix
 from ripplevec.graph.id_table import encode_ids
 from ripplevec.rules.base import Rule
@@ -122,8 +120,7 @@ class Engine(CorrectionSchedule, LocalReads):
         self.update_incomplete = False
         return row
 
-    def anchor(self) -> RowArray:
-        """Correct all vectors now, or compute the start of a model that began empty; return the moved rows."""
+    def _anchor_in_batch(self) -> RowArray:
         announced = self._end_correction()
         return np.union1d(announced, self._run_anchor(self._correct))
 
@@ -133,16 +130,8 @@ class Engine(CorrectionSchedule, LocalReads):
         self.rule.start(self.store)
         return np.flatnonzero(self.store.placed)
 
-    def may_trigger_anchor(self, batch: Batch) -> bool:
-        """Return whether a batch may make an anchor due that is computed before the batch is complete."""
-        if 2 * len(batch) < self.growth_slack and batch.op is None and self.aging is None:
-            return False
-        if self.ready and self._is_gradual:
-            return False
-        adjacency = self.graph.adjacency
-        known_edges = adjacency.has_edges if adjacency.duplicate_policy == DUPLICATE_POLICIES["ignore"] else None
-        vertices, edges = bound_growth(batch, self.find_rows, self.degrees, known_edges)
-        return self.may_exceed_growth(vertices, edges + (0 if self.aging is None else self.aging.count_expiring(batch)))
+    def _count_expiring(self, batch: Batch) -> int:
+        return 0 if self.aging is None else self.aging.count_expiring(batch)
 
     def fork_for_update(self) -> tuple[Engine, Engine]:
         """Return the engine that readers see during a long update, and the engine to update."""
@@ -191,8 +180,7 @@ class Engine(CorrectionSchedule, LocalReads):
         self.store = self.store.empty_for(self.graph)
         rows = self.graph.row_count
         self.store.vectors[:rows], self.store.placed[:rows] = state["vectors"], state["placed"]
-        for name, value in zip(COUNTERS, state["counters"].tolist(), strict=True):
-            setattr(self, name, value)
+        self.restore_counters(state["counters"])
         pending = strip_prefix("pending_", state)
         # An anchor that an earlier version had begun is dropped: the next one corrects all vectors.
         self.correction = self._restore_correction(pending, self) if is_correction(pending) else None

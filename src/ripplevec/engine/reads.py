@@ -111,6 +111,10 @@ class EngineReads(EngineCounters):
         """Return the neighbors of a row and the stored edge weights, latest edge first: all, or `limit` of them."""
         raise NotImplementedError
 
+    def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
+        """Return, pair by pair, whether there is an edge between two rows (from src to dst, if directed)."""
+        raise NotImplementedError
+
     def find_nearest(self, search: Search, query: Query, count: int) -> tuple[RowArray, NDArray[np.float32]]:
         """Return the rows of highest cosine with a query, highest first."""
         raise NotImplementedError
@@ -134,6 +138,10 @@ class EngineReads(EngineCounters):
     def aging_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
         """Return the arrays of edge aging that enter the digest."""
         raise NotImplementedError
+
+    def attribute_digest_arrays(self) -> dict[str, NDArray[Any] | HashedArray]:
+        """Return the arrays of attributes that enter the digest."""
+        return {}
 
     # ------------------------------------------------------------------ vertices and ids
 
@@ -304,12 +312,13 @@ class EngineReads(EngineCounters):
         return self.rule.describe_choice() if self.ready and isinstance(self.rule, RippleRule) else {}
 
     def digest(self) -> str:
-        """Return a hash of graph, vectors, coordinates and counters that does not depend on the memory layout.
+        """Return a hash of graph, vectors, attributes, coordinates and counters.
 
-        Vectors and edges are read block by block.
+        It does not depend on the memory layout. Vectors and edges are read block by block.
         """
         progress = None if self.correction is None else self.correction.progress()
-        return compute_digest(self, self.rule.state() | self.aging_arrays(), self.counters(), progress)
+        arrays = self.rule.state() | self.aging_arrays() | self.attribute_digest_arrays()
+        return compute_digest(self, arrays, self.counters(), progress)
 
     def gather(self) -> LocalReads:
         """Return the state on one machine."""
@@ -365,6 +374,10 @@ class LocalReads(LocalRows, EngineReads):
     def get_vector(self, row: int) -> NDArray[np.float32]:
         """Return the vector of one row as users see it."""
         return self.rule.to_served(self.store.vectors[row : row + 1])[0]  # faster than an array of one row
+
+    def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:
+        """Return, pair by pair, whether there is an edge between two rows (from src to dst, if directed)."""
+        return self.graph.adjacency.has_edges(src, dst)
 
     def count_connected(self) -> int:
         """Return the number of vertices that have edges."""

@@ -1,4 +1,4 @@
-"""Tests of the Ray transport: placement of shards, calls, lost shards, and results that are not read."""
+"""Tests of the Ray transport: placement of shards, calls, and lost shards."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import ray
 
 from ripplevec.batch import id_column
 from ripplevec.cluster.mesh import ShardLostError
 from ripplevec.cluster.ray_transport import (
-    MAX_UNREAD_CALLS,
     RayTransport,
     ShardActor,
     ShardActors,
-    UnreadResults,
     distribute_shards,
     find_parent,
 )
@@ -124,6 +121,14 @@ def test_failed_program_raises_its_cause_and_loses_the_shards(actors: ShardActor
     assert transport.run("find_mismatched_shards") == [[], []]
 
 
+def test_message_that_a_shard_cannot_read_loses_the_shards(actors: ShardActors, parameters: Parameters) -> None:
+    """As between a driver and a shard with different versions of the package."""
+    transport = RayTransport(actors, parameters)
+    transport._mesh.send_all({0: "no program"})
+    with pytest.raises(ShardLostError):
+        transport._mesh.receive(0)
+
+
 def test_failure_that_a_shard_reports_late_is_not_raised_again(
     actors: ShardActors, parameters: Parameters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,36 +151,6 @@ def test_killed_actor_raises_shard_lost_until_new_shards_replace_it(
     transport.drop()
     transport = RayTransport(actors, parameters)
     assert [sizes["vertices"] for sizes in transport.get(transport.call("sizes"))] == [0, 0]
-
-
-@ray.remote
-def fail() -> None:
-    raise ValueError("this result is never read")
-
-
-def test_unread_results_before_a_read_call_are_released() -> None:
-    unread, results = UnreadResults(shards=2), [ray.put(number) for number in range(6)]
-    for first in (0, 2, 4):
-        unread.add(results[first : first + 2])
-    unread.release(results[:1])  # of one shard only
-    assert unread.held == results
-    unread.release(results[2:4])
-    assert unread.held == results[4:]
-
-
-def test_unread_results_of_many_calls_are_bounded() -> None:
-    unread, result = UnreadResults(shards=1), ray.put(1)
-    for _ in range(2 * MAX_UNREAD_CALLS):
-        unread.add([result])
-    assert len(unread.held) == MAX_UNREAD_CALLS
-
-
-def test_unread_results_that_failed_are_drained_without_error() -> None:
-    unread = UnreadResults(shards=1)
-    unread.add([fail.remote(), ray.put(1)])
-    unread.drain()
-    held: list[Any] = unread.held
-    assert held == []
 
 
 COUNT_MAPPED_BLOCKS = """

@@ -2,6 +2,9 @@
 
 A file is looked for in the folder named by RIPPLEVEC_DATA, then in the user's cache, and is downloaded into the cache
 if neither holds it. Only files with the published checksum are used. An interrupted download is resumed.
+
+The library pooch is not used for this: it begins interrupted downloads again, lets several processes download the same
+file at once, and would be a further dependency.
 """
 
 from __future__ import annotations
