@@ -74,10 +74,7 @@ class CorrectionSchedule(EngineReads):
         """Correct all vectors now, or compute the start of a model that began empty; return the moved rows."""
         return self._anchor_in_batch()
 
-    def may_trigger_anchor(self, batch: Batch) -> bool:
-        """Return whether a batch may make an anchor due that is computed before the batch is complete."""
-        if 2 * len(batch) < self.growth_slack and batch.op is None and self.aging is None:
-            return False
+    def _may_exceed_interval(self, batch: Batch) -> bool:
         if self.ready and self._is_gradual:
             return False
         has_edges = self.has_edges if self.duplicate_policy == DUPLICATE_POLICIES["ignore"] else None

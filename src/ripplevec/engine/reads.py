@@ -56,6 +56,15 @@ class EngineReads(EngineCounters):
     lost: LostStateError | None = None  # the loss of a part of the state; see `ClusterEngine`
     attribute_dim = 0  # dimensions of the attribute part of vectors; see `AttributedEngine`
 
+    def may_trigger_anchor(self, batch: Batch) -> bool:
+        """Return whether a batch may make an anchor due that is computed before the batch is complete."""
+        is_small = 2 * len(batch) < self.growth_slack and batch.op is None and self.aging is None
+        return not is_small and self._may_exceed_interval(batch)
+
+    def _may_exceed_interval(self, batch: Batch) -> bool:
+        """Return whether the graph may grow by a batch so much that an anchor at once is due."""
+        raise NotImplementedError
+
     def open_admission(self, admitted: Sequence[Batch] = ()) -> BatchAdmission:
         """Open the check of the next batches, after batches that only add edges and are not applied yet."""
         times = None if self.aging is None else self.aging.create_time_limit()

@@ -264,6 +264,8 @@ class GradualCorrection(CorrectionPace):
         graph, rows = store.graph, RowRange(first, last, 1 / store.graph.adjacency.weight_scale.unit)
         key, block = draw_key(self.seed, self.since, 0), self.workspace.current.array
         links, vectors = graph.adjacency.links, store.kernel_array
+        if first == 0:  # few anchors need this stage: compile its kernel with the first of them, not later in a stream
+            self._rotate_rows(store, 0, 0, sums, 0.0)
         kernels.copy_rows(links, graph.arrival, vectors, self.columns, key, rows, block, *sums)
         return _NO_ROWS
 
