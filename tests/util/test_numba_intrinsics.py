@@ -166,6 +166,29 @@ def test_kernel_after_an_upgrade_that_renames_a_class_is_compiled_again(tmp_path
     assert run_version(tmp_path, "Carton", 20).startswith("60")
 
 
+def test_kernel_is_compiled_again_if_a_kernel_in_another_file_has_changed(tmp_path: Path) -> None:
+    head = "from ripplevec.util import numba_intrinsics\n"
+    inner = head + "@numba_intrinsics.kernel(inner=True)\ndef scale(value):\n    return {factor} * value\n"
+    middle = (
+        "from inner import scale\n"
+        + head
+        + "@numba_intrinsics.kernel\ndef shift(value):\n    return scale(value) + 1\n"
+    )
+    outer = (
+        "from middle import shift\n" + head + "@numba_intrinsics.kernel\ndef measure(value):\n    return shift(value)\n"
+    )
+    (tmp_path / "middle.py").write_text(middle)
+    (tmp_path / "outer.py").write_text(outer + "print(measure(3), sum(measure.stats.cache_hits.values()))\n")
+    outputs = []
+    for factor in (1, 1, 20):
+        (tmp_path / "inner.py").write_text(inner.format(factor=factor))
+        command = [sys.executable, "-B", "-c", "import outer"]
+        outputs.append(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split())
+    assert outputs[0] == ["4", "0"]
+    assert outputs[1][0] == "4"
+    assert outputs[2] == ["61", "0"]
+
+
 def test_kernel_of_another_version_of_the_package_is_compiled_again(tmp_path: Path) -> None:
     (tmp_path / "boxes.py").write_text(UPGRADED.format(name="Box", factor=1))
     other = "from ripplevec.util import numba_intrinsics as n; n.__version__ = 'other'; import boxes"

@@ -7,7 +7,8 @@ a cell with `as_float` and writes it with `store_float`. Kernels that do not use
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,18 +40,34 @@ class _Index(IndexDataCacheFile):  # type: ignore[misc]
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]
-    def __init__(self, function: Callable[..., Any]) -> None:
+    """Compiled versions of a kernel on disk, for this version of the package and of the files with its source."""
+
+    def __init__(self, function: Callable[..., Any], sources: frozenset[Path]) -> None:
         super().__init__(function)
-        stamp = (__version__, self._impl.locator.get_source_stamp())
+        stamp = (__version__, *(_stamp(path) for path in sorted(sources)))
         self._cache_file = _Index(self._cache_path, self._impl.filename_base, stamp)
 
 
+@cache
+def _stamp(path: Path) -> tuple[float, int]:
+    """Return time and size of a file, from which Numba also recognizes that a source has changed."""
+    status = path.stat()
+    return status.st_mtime, status.st_size
+
+
 class Kernel(CPUDispatcher):  # type: ignore[misc]
-    """A compiled function, cached on disk for this version of the package."""
+    """A compiled function, cached on disk for this version of the package and of all files whose kernels it may call.
+
+    Kernels that it calls become a part of it, so it must be compiled again if one of them has changed. Numba alone
+    compares only the file of the function itself.
+    """
 
     def enable_caching(self) -> None:
         """Store compiled versions on disk."""
-        self._cache = _KernelCache(self.py_func)
+        called = [value for value in self.py_func.__globals__.values() if isinstance(value, Kernel)]
+        own = frozenset([Path(self.py_func.__code__.co_filename)])
+        self.sources: frozenset[Path] = own.union(*(kernel.sources for kernel in called))
+        self._cache = _KernelCache(self.py_func, self.sources)
 
 
 class InnerKernel(Kernel):
