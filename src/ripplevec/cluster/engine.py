@@ -36,6 +36,7 @@ from ripplevec.errors import LostStateError, SelfLoopWarning
 from ripplevec.graph.adjacency import RowArray, WeightScale
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.parameters import Parameters
+from ripplevec.rules.gradual_correction import is_correction
 from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views.base import Progress
@@ -388,9 +389,10 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         self.rule.restore(strip_prefix("rule_", state))
         self._broadcast_coordinates()
         self.correction = None
-        if pending := strip_prefix("pending_", state):
+        # An anchor that an earlier version had begun is dropped: the next one corrects all vectors.
+        if all(is_correction(strip_prefix("pending_", shard)) for shard in shards):
             self.correction = self._new_correction()
-            self.correction.restore(pending)
+            self.correction.restore(strip_prefix("pending_", state))
             self.correction.changes_reads = any(self.query("restore_correction", shards))
         self.next_arrival, self.loops = int(state["next_arrival"]), 0
         self.restore_counters(state["counters"])

@@ -410,7 +410,9 @@ def _check_correction_on_shards(
     """Check the parts of a gradual correction on shards: none has one, or all of them are at the same position."""
     pace, parts = strip_prefix("pending_", dict(driver)), [strip_prefix("pending_", dict(shard)) for shard in shards]
     _reject_if(len({bool(part) for part in (pace, *parts)}) > 1, "correction: some of its parts are missing")
-    if not pace:
+    of_this_version = [is_correction(part) for part in parts]
+    _reject_if(any(of_this_version) and not all(of_this_version), "correction: its parts are of different versions")
+    if not all(of_this_version):  # none is in progress, or it is dropped
         return
     for name in ("pace", "credit", "paid_growth", "solve_cost"):
         _check_finite(_get_matrix(pace, name, np.float64, ()), f"correction: {name}")
