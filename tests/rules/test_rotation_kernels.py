@@ -130,6 +130,18 @@ def test_find_moved_compares_distances_with_the_threshold(
     np.testing.assert_array_equal(moved, (distance > threshold)[slice(*part)])
 
 
+def test_find_moved_scales_old_and_new_rows_differently() -> None:
+    rng, scalings = np.random.default_rng(2), make_scalings(np.array([0, 25, 40]), True)
+    old = rng.standard_normal((70, 40)).astype(np.float32)
+    new, moved = old * np.repeat(np.float32([2.0, 1.0]), [25, 15]), np.zeros(70, bool)
+    distance = np.linalg.norm(scaled(new, scalings.new, True) - scaled(old, scalings.old, True), axis=1)
+    exchanged = np.linalg.norm(scaled(new, scalings.old, True) - scaled(old, scalings.new, True), axis=1)
+    threshold = float((distance.max() + exchanged.min()) / 2)
+    assert distance.max() < threshold < exchanged.min() or exchanged.max() < threshold < distance.min()
+    kernels.find_moved(old, new, scalings, np.eye(40, dtype=np.float32), RowRange(0, 70, 1.0), threshold, moved)
+    np.testing.assert_array_equal(moved, distance > threshold)
+
+
 def test_find_moved_rotates_old_rows_by_the_axes() -> None:
     rng = np.random.default_rng(1)
     old = rng.standard_normal((70, 24)).astype(np.float32)

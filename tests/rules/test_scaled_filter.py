@@ -113,7 +113,7 @@ def test_bound_spectrum_is_below_all_eigenvalues(seed: int, size: int, tau_per_d
     assert -1 <= bound <= eigenvalues[0] + 1e-12
 
 
-def test_bound_spectrum_of_an_unknown_eigenvalue_is_the_largest_possible_one() -> None:
+def test_bound_spectrum_of_an_unknown_eigenvalue_is_minus_one() -> None:
     assert bound_spectrum(0.0, 100.0, 4.0, 2.0) == -1
 
 

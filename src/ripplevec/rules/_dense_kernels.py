@@ -1,7 +1,7 @@
-"""Kernels that multiply a few rows by a small matrix, or by each other: without BLAS, so that a slice is one call.
+"""Kernels that multiply a few rows by a small matrix, or by each other, without BLAS: a whole slice needs one call.
 
-Every entry is summed in the order of columns or rows, whatever is computed at a time, so that results do not depend on
-how rows are divided into calls.
+Every entry is summed in a fixed order (of columns or rows). The result therefore does not depend on how rows are
+divided into calls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def multiply_rows(
     outputs: tuple[int, int],
     result: NDArray[np.float32],
 ) -> None:
-    """Write result[q, j] = Σᵢ rows[q, i] · matrix[i, j] for four rows and ranges of columns i and j."""
+    """Write result[q, j] = Σᵢ rows[q, i] · matrix[i, j] for `ROWS_AT_ONCE` (four) rows and ranges of i and j."""
     a, b, c, d = rows[0], rows[1], rows[2], rows[3]
     w, x, y, z = result[0], result[1], result[2], result[3]
     first, last, i = np.uint64(outputs[0]), np.uint64(outputs[1]), inputs[0]

@@ -84,10 +84,10 @@ def add_projections(
 ) -> float:
     """Add Σ (d+τ) x xᵀ, Σ (d+τ) x (W x)ᵀ and Σ x xᵀ of a sample to `grams`, view by view.
 
-    Of the first and the third, which are symmetric, only the upper triangle. The third is added up over slices whose
-    first row is a multiple of `plain_step`; the number of rows with edges in these is returned.
+    The first and the third matrix are symmetric, and only their upper triangles are written. The third one uses only
+    slices whose first row is a multiple of `plain_step`; the number of rows with edges in these is returned.
 
-    In double precision: after the filter, columns differ only in a small part of their length.
+    Sums are in double precision, because filtered columns differ only in a small part of their length.
     """
     dim, active = current.shape[1], 0.0
     total, products = np.zeros(dim, np.float32), np.zeros((3, SLICE_ROWS, dim))

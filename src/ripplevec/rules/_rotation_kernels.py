@@ -1,4 +1,8 @@
-"""Kernels that turn the filtered columns of a gradual correction into new rows, and compare these with the old ones."""
+"""Kernels that turn the filtered columns of a gradual correction into new rows, and compare these with the old ones.
+
+They belong to the stages rotate (`rotate_rows`), transform (`write_new_rows`, `add_alignment`) and announce
+(`find_moved`).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ class RowTransform(NamedTuple):
 
 
 class ServedScalings(NamedTuple):
-    """How rows are scaled to be served, before and after a correction; not at all, unless `normalize`."""
+    """How rows are scaled to be served, before and after a correction; without `normalize`, they are not scaled."""
 
     old: ViewScaling
     new: ViewScaling
@@ -168,13 +172,13 @@ def find_moved(
         scale_slice(new_rows, begin, last, scalings.new, scalings.normalize, new)
         for first in range(0, last - begin, ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
-            _add_distances(old[part], new[part], axes, threshold**2, rotated, squares)
+            _compare_distances(old[part], new[part], axes, threshold**2, rotated, squares)
             for i in range(first, min(first + ROWS_AT_ONCE, last - begin)):
                 moved[begin + i - rows.first] = squares[i - first] > threshold**2
 
 
 @allocation_free(inner=True)
-def _add_distances(
+def _compare_distances(
     old: NDArray[np.float32],
     new: NDArray[np.float32],
     axes: NDArray[np.float32],
@@ -182,7 +186,7 @@ def _add_distances(
     rotated: NDArray[np.float32],
     squares: NDArray[np.float64],
 ) -> None:
-    """Write squared distances of rows, over as many columns as all of them need to be larger than `enough`."""
+    """Write squared distances of rows; stop at the columns after which all of them are larger than `enough`."""
     dim = new.shape[1]
     squares[:] = 0
     for column in range(0, dim, COMPARED_COLUMNS):

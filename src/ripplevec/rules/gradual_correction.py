@@ -114,7 +114,7 @@ class GradualCorrection(CorrectionPace):
         self.tau = np.zeros(views)  # in the weight unit of new edges, like all sums
         self.shifts, self.center = np.zeros((2, dim)), np.zeros(dim)  # of the current and the previous block
         self.column_lengths = self.unfiltered_lengths = np.zeros(dim)  # of the block, now and before the filter
-        self.block_totals: NDArray[np.float64] = np.zeros(4)  # strength, endpoints, rows with edges, strength²: sums
+        self.block_totals: NDArray[np.float64] = np.zeros(4)  # sums of strength, endpoints, rows with edges, strength²
         self.grams: NDArray[np.float64] = np.zeros((3, dim, dim))  # sums of the project stage
         self.transform: NDArray[np.float64] = np.zeros((dim, dim))  # from filtered columns to Ritz vectors, or new rows
         self.products: NDArray[np.float64] = np.zeros((dim, dim))  # sums of the transform stage
@@ -232,7 +232,7 @@ class GradualCorrection(CorrectionPace):
 
     def _finish_pass(self) -> None:
         """Continue after the last row of a stage."""
-        {
+        finish = {
             "copy": self._finish_copy,
             "probe": self._finish_probe,
             "filter": self._finish_filter_step,
@@ -240,7 +240,9 @@ class GradualCorrection(CorrectionPace):
             "rotate": self._finish_rotate,
             "transform": self._finish_transform,
             "announce": self._finish_announce,
-        }[self.stage_name]()
+        }[self.stage_name]
+        with limit_blas_to_one_thread():  # the same bits on machines with any number of cores
+            finish()
 
     def _begin_stage(self, name: str) -> None:
         """Begin a stage, with the sums that it adds up at zero."""
@@ -293,20 +295,22 @@ class GradualCorrection(CorrectionPace):
         # Never above the last Ritz values: the filter would damp columns whose eigenvalue has not changed.
         self.column_mu = np.where(self.columns < 0, 0.0, np.minimum(quotients, self.ritz))
         self.previous_sums = self._sum_each_view(self.column_mu)
-        self._begin_filter()
+        self._begin_filter(np.maximum(quotients, self.ritz))
 
-    def _begin_filter(self) -> None:
-        self.filter.begin(self.column_mu, self._lower_bounds())
+    def _begin_filter(self, estimates: NDArray[np.float64]) -> None:
+        """Begin to filter; the largest estimate of each view is that of its largest eigenvalue."""
+        self.filter.begin(self.column_mu, self._lower_bounds(estimates))
         self.unfiltered_lengths = self.column_lengths
         self._begin_stage("filter")
 
-    def _lower_bounds(self) -> NDArray[np.float64]:
-        """Return lower bounds of the spectrum: the estimates of the smallest eigenvalue, or what always holds."""
-        if self.fresh:  # what always holds depends on the largest eigenvalue
+    def _lower_bounds(self, estimates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return lower bounds of the spectrum: estimates of the smallest eigenvalue, or bounds by the largest one."""
+        active = self.block_totals[2]
+        if self.fresh or not active:  # the largest eigenvalue is not known
             return np.full(len(self.tau), -1.0)
-        strength, _, _, squares = self.block_totals / max(self.block_totals[2], 1.0)
+        strength, _, _, squares = self.block_totals / active
         variance = max(squares - strength**2, 0.0)
-        tops = [self.column_mu[part].max(initial=0.0) for part in self.new.parts]
+        tops = [estimates[part].max(initial=0.0) for part in self.new.parts]
         bounds = np.array(
             [bound_spectrum(top, tau, strength, variance) for top, tau in zip(tops, self.tau, strict=True)]
         )
@@ -394,10 +398,11 @@ class GradualCorrection(CorrectionPace):
         submit = self._submit_solve if self.stage_name == "solve" else self._submit_alignment
         solution = (self._solution or submit()).result()  # not submitted yet if the model was just loaded
         credit, self.waited, self._solution = self.waited - self.wait_cost, 0.0, None
-        if self.stage_name == "solve":
-            self._finish_solve(solution)
-        else:
-            self._finish_align(solution)
+        with limit_blas_to_one_thread():  # the same bits on machines with any number of cores
+            if self.stage_name == "solve":
+                self._finish_solve(solution)
+            else:
+                self._finish_align(solution)
         return credit
 
     def _finish_solve(self, solution: Any) -> None:
@@ -417,9 +422,9 @@ class GradualCorrection(CorrectionPace):
         self._begin_stage("transform" if converged else "rotate")
 
     def _update_lowest(self, before: NDArray[np.float64], converged: bool) -> None:
-        """Let estimates of the smallest eigenvalue follow the largest one, given the Ritz values before the filter.
+        """Scale the estimates of the smallest eigenvalues with the largest ones; `before` has those before the filter.
 
-        If the filter was too weak, they may be too high, and are forgotten.
+        If the filter was too weak, the estimates may be too high, and are dropped.
         """
         if not converged:
             self.lowest[:] = -1.0
@@ -483,7 +488,7 @@ class GradualCorrection(CorrectionPace):
     def _finish_rotate(self) -> None:
         self.column_mu = self.ritz
         self._complete_block()
-        self._begin_filter()
+        self._begin_filter(self.ritz)
 
     # ------------------------------------------------------------------ new rows and their alignment
 
@@ -612,7 +617,8 @@ class GradualCorrection(CorrectionPace):
         """Return the rotation from the old internal axes to the new ones, in which served vectors are compared."""
         if self._axes is None:
             old, new = (np.eye(self.new.dim) if c.rotation is None else c.rotation for c in (self.old, self.new))
-            self._axes = (old @ new.T).astype(np.float32)
+            with limit_blas_to_one_thread():
+                self._axes = (old @ new.T).astype(np.float32)
         return self._axes
 
     def _finish_announce(self) -> None:
