@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,6 +24,7 @@ from ripplevec.errors import FormatError, InvalidValueError
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.graph.graph import MIN_EDGES_FOR_THREADS
 from ripplevec.rules.gradual_correction import GradualCorrection
+from ripplevec.service import lifecycle
 from ripplevec.service.lifecycle import Runtime, warm_up
 from ripplevec.service.responses import RejectedRequest
 from ripplevec.service.settings import Limits, Settings
@@ -126,6 +128,19 @@ def test_warm_up_logs_nothing_about_its_small_model(caplog: pytest.LogCaptureFix
     ends = [(vertex, (vertex + step) % 300) for vertex in range(300) for step in (1, 2, 5)]
     model.apply_batch(Batch.of(*map(list, zip(*ends, strict=True))))
     assert any(message.startswith("views chosen") for message in caplog.messages)
+
+
+def test_warm_up_does_not_silence_other_threads(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "ripplevec.rules")
+    log = logging.getLogger("ripplevec.rules")
+    with lifecycle._only_warnings("ripplevec.rules"):
+        thread = threading.Thread(target=log.info, args=["from another thread"])
+        thread.start()
+        thread.join()
+        log.info("from this thread")
+        log.warning("a warning")
+    log.info("afterwards")
+    assert caplog.messages == ["from another thread", "a warning", "afterwards"]
 
 
 def test_warm_up_applies_a_batch_that_is_large_enough_for_threads(monkeypatch: pytest.MonkeyPatch) -> None:

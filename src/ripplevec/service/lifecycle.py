@@ -362,17 +362,21 @@ def warm_up(model: Embedder) -> None:
 
 @contextmanager
 def _only_warnings(logger: str) -> Iterator[None]:
-    """Log only warnings and errors of a logger."""
-    log = logging.getLogger(logger)
-    level = log.level
-    log.setLevel(max(level, logging.WARNING))
+    """Log only warnings and errors of a logger from this thread."""
+    log, thread = logging.getLogger(logger), threading.get_ident()
+
+    def is_logged(record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.WARNING or record.thread != thread
+
+    log.addFilter(is_logged)
     try:
         yield
     finally:
-        log.setLevel(level)
+        log.removeFilter(is_logged)
 
 
 def _use_small_model(model: Embedder) -> None:
+    """Use a small model with the parameters of this one in every common way."""
     trial = SessionModel(**model.get_params() | {"start_size": _WARM_UP_VERTICES // 2})
     edges = [(vertex, (vertex + step) % _WARM_UP_VERTICES) for vertex in range(_WARM_UP_VERTICES) for step in (1, 2, 5)]
     src, dst = [f"v{src}" for src, _ in edges], [f"v{dst}" for _, dst in edges]
