@@ -57,6 +57,7 @@ class Comparison:
     settings: dict[str, Any]
     peer: Peer
     labels: str = "published classes"
+    other_design: bool = False  # scores are expected to differ, as docs/paper.md explains
 
 
 SHARED_REQUIREMENTS = ("numpy==1.26.4", "scipy==1.12.0")
@@ -231,8 +232,8 @@ COMPARISONS = (
     Comparison(NetMF, {"dim": 90, "window": 10, "approximate": False}, NETMF),
     Comparison(NetMF, {"dim": 90, "window": 10, "approximate": True}, NETMF),
     Comparison(LINE, {"dim": 90, "samples": 1_846}, LINE_PROGRAM),  # 2,708 vertices: 5 million samples
-    Comparison(Struc2Vec, STRUC2VEC_SETTINGS, DGLLGE),
-    Comparison(Struc2Vec, STRUC2VEC_SETTINGS, DGLLGE, labels=ROLES),
+    Comparison(Struc2Vec, STRUC2VEC_SETTINGS, DGLLGE, other_design=True),
+    Comparison(Struc2Vec, STRUC2VEC_SETTINGS, DGLLGE, labels=ROLES, other_design=True),
     Comparison(Struc2Vec, STRUC2VEC_SETTINGS, DGLLGE_SAME_PAIRS),
     Comparison(Struc2Vec, STRUC2VEC_SETTINGS, DGLLGE_SAME_PAIRS, labels=ROLES),
     Comparison(GraphWave, {"dim": 90, "scales": 2}, GRAPHWAVE),
@@ -303,6 +304,7 @@ def compare(
         "method": comparison.method.__name__,
         "settings": asdict(methods[0]) | {"seed": list(SEEDS)},  # type: ignore[call-overload]
         "labels": comparison.labels,
+        "other_design": comparison.other_design,
         "peer": peer.name,
         "installed": [*peer.requirements, *peer.without_dependencies],
         "remarks": peer.remarks,
@@ -319,7 +321,10 @@ def compare(
 
 
 def main() -> int:
-    """Compare, print, and write a record if requested; return 1 if scores differ or a peer could not be run."""
+    """Compare, print, and write a record if requested.
+
+    Returns 1 if a peer could not be run, or if scores differ that should not.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = sorted({comparison.method.__name__.lower() for comparison in COMPARISONS})
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="METHOD")
@@ -339,7 +344,7 @@ def main() -> int:
         print(f"{row['method']:10} {ours}   {row['peer']:27} {theirs}   {verdict}", flush=True)
     if options.json:
         write_record(options.json, rows)
-    return 0 if all(row.get("agree", False) for row in rows) else 1
+    return 0 if all(row.get("agree") or (row["other_design"] and "theirs" in row) for row in rows) else 1
 
 
 def write_record(path: Path, rows: list[dict[str, Any]]) -> None:

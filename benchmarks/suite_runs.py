@@ -57,9 +57,14 @@ def run_suite(busy: int, arguments: list[str]) -> dict[str, Any]:
         command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", *arguments]
         began, loads = time.monotonic(), []
         suite = subprocess.Popen([*command, f"--junitxml={report}"], cwd=ROOT)
-        while suite.poll() is None:
-            loads.append(os.getloadavg()[0])
-            time.sleep(SAMPLE_SECONDS)
+        try:
+            while suite.poll() is None:
+                loads.append(os.getloadavg()[0])
+                time.sleep(SAMPLE_SECONDS)
+        finally:
+            suite.terminate()  # does nothing if the suite has ended
+        if not report.exists():
+            raise SystemExit(f"pytest ended with status {suite.returncode} and wrote no report")
         minutes = (time.monotonic() - began) / 60
         counts = count_tests(report)
     return {

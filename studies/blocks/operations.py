@@ -78,11 +78,12 @@ def soak_on_shards() -> str:
 def _describe_soak(record: dict[str, Any]) -> str:
     """Return the size of a soak test and its faults."""
     parts, whole = record["parts"], record["overall"]
+    snapshots = f"{whole['snapshots']:,} snapshot{'' if whole['snapshots'] == 1 else 's'}"
     exact = "every acknowledged batch was applied exactly once, and the final digests equal those of an undisturbed run"
     return (
         f"{record['hours']:.2f} hours in {_count_parts(parts, whole)}, {_describe_load(parts)}, with "
         f"{record['vertices']:,} vertices: {whole['batches']:,} batches, {whole['anchors']:,} anchors, "
-        f"{whole['snapshots']:,} snapshots, {whole['reads'] + whole['searches']:,} reads, {whole['killed']} kills; "
+        f"{snapshots}, {whole['reads'] + whole['searches']:,} reads, {whole['killed']} kills; "
         f"{'; '.join(whole['faults']) or exact}.{_recovery_time(parts, whole)}{_memory_trend(whole)}"
     )
 

@@ -105,6 +105,8 @@ def test_stranger_does_not_disturb_connecting_shards() -> None:
     addresses = [listener.address for listener in listeners]
     with socket.create_connection(addresses[0]) as stranger, ThreadPoolExecutor(2) as threads:
         stranger.sendall(b"x" * 100)
+        with socket.create_connection(addresses[0]) as silent:
+            silent.sendall(b"x")
         connected = [
             threads.submit(listener.connect, index, addresses, TOKEN, 20.0) for index, listener in enumerate(listeners)
         ]

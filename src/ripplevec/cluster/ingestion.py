@@ -148,11 +148,14 @@ class GraphUpdate:
         rows, answers = self._intern_requested(self.mesh.exchange(requests))
         (answered, new), _ = self.mesh.exchange_rows(answers, broadcast_rows([-2 - graph.arrival[rows]], size))
         all_positions = np.sort(new.columns[0])
-        graph.arrival[rows] = number_by_position(graph.arrival[rows], all_positions, self.next_arrival)
+        new_numbers = graph.arrival[rows]
+        number_by_position(new_numbers, all_positions, self.next_arrival)
+        graph.arrival[rows] = new_numbers
         codes, numbers = np.empty((2, len(batch), 2), np.int64)
         entries = np.concatenate([2 * at[shard] + end for shard in range(size) for end, at in enumerate(positions)])
         codes.reshape(-1)[entries] = answered.columns[0] * size + answered.repeat_shards()
-        numbers.reshape(-1)[entries] = number_by_position(answered.columns[1], all_positions, self.next_arrival)
+        number_by_position(answered.columns[1], all_positions, self.next_arrival)
+        numbers.reshape(-1)[entries] = answered.columns[1]
         self.next_arrival += all_positions.size
         return codes, numbers
 
@@ -211,11 +214,10 @@ class GraphUpdate:
         return schedule
 
 
-def number_by_position(numbers: RowArray, positions: RowArray, next_arrival: int) -> RowArray:
+def number_by_position(numbers: RowArray, positions: RowArray, next_arrival: int) -> None:
     """Replace −2 − position by the arrival number `next_arrival` + the rank of the position, in place."""
     new = np.flatnonzero(numbers < -1)
     numbers[new] = next_arrival + np.searchsorted(positions, -2 - numbers[new])
-    return numbers
 
 
 def split_batch_for_shards(batch: Batch, shards: int) -> list[list[BatchSlice | VertexRemoval]]:

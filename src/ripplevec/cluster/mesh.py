@@ -174,11 +174,10 @@ class MeshListener:
                 sockets[peer] = _connect_to(addresses[peer], index, token, timeout)
             while len(sockets) < peers:
                 connection = self._accept(timeout)
-                greeting = _receive_bytes(connection, len(token) + _UINT64.size)
-                if hmac.compare_digest(greeting[: len(token)], token):
-                    sockets[_UINT64.unpack(greeting[len(token) :])[0]] = connection
-                else:
+                if (greeted := _read_greeting(connection, token)) is None:
                     connection.close()
+                else:
+                    sockets[greeted] = connection
         except OSError as error:
             for connection in sockets.values():
                 connection.close()
@@ -198,6 +197,17 @@ class MeshListener:
         connection: socket.socket = ready[0][0].data.accept()[0]
         connection.settimeout(timeout)
         return connection
+
+
+def _read_greeting(connection: socket.socket, token: bytes) -> int | None:
+    """Return the number of the peer that has connected; None if the connection is not one of this mesh."""
+    try:
+        greeting = _receive_bytes(connection, len(token) + _UINT64.size)
+    except OSError:
+        return None
+    return (
+        int(_UINT64.unpack(greeting[len(token) :])[0]) if hmac.compare_digest(greeting[: len(token)], token) else None
+    )
 
 
 def connect_driver(addresses: Sequence[tuple[str, int]], token: bytes, timeout: float) -> SocketMesh:
@@ -315,6 +325,7 @@ def _pack(message: Any) -> list[memoryview]:
 
 
 def _unpack(body: memoryview) -> Any:
+    """Restore a message; every part but the last is followed by padding up to the next multiple of `ALIGNMENT`."""
     (count,) = _UINT64.unpack_from(body)
     begin, parts = (1 + count) * _UINT64.size, []
     for length in struct.unpack_from(f"<{count}Q", body, _UINT64.size):

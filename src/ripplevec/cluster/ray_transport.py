@@ -98,10 +98,11 @@ class ShardActor:
 class HostedShard:
     """A shard in its actor, and its place in the tree along which programs start and their results return.
 
-    The first shard receives a program from the driver. A shard that is responsible for some consecutive shards leaves
-    those after a power of two of them, the largest that is possible, to the first one of these, and so on. The driver
-    sends one message for any number of shards, and the number of messages per shard grows with the logarithm of the
-    number of shards. The tree is binomial: the parent of a shard has its number without the lowest bit that is set.
+    The first shard receives a program from the driver, and is responsible for all n shards. With m the largest power of
+    two below n, it passes the program on to the shard m places after it, which becomes responsible for the shards from
+    there on; both continue in the same way with the shards that they are left with. The tree is binomial: the parent of
+    a shard has its number without the lowest bit that is set. The driver sends one message, and no shard more than
+    log₂ n.
     """
 
     def __init__(self, shard: Shard) -> None:
@@ -159,7 +160,7 @@ class ShardActors:
         if not ray.is_initialized():
             if not address:  # start a new cluster even if one is already running here
                 address, options = "local", {"include_dashboard": False, **options}
-            run_in_lasting_thread(partial(ray.init, address, log_to_driver=False, **options))
+            run_in_permanent_thread(partial(ray.init, address, log_to_driver=False, **options))
         # If a shard is lost, calls fail whose results are not read; Ray would print an error for each of them.
         os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
         self.size = size
@@ -195,6 +196,7 @@ class RayTransport:
         """Create an empty shard in every actor, and connect to the first; wait for actors that Ray is restarting."""
         deadline = time.monotonic() + START_TIMEOUT
         while True:
+            mesh: SocketMesh | None = None
             try:
                 handles, token = self._actors.handles, secrets.token_bytes(32)
                 created = [
@@ -207,6 +209,8 @@ class RayTransport:
                 _fetch(connected, START_TIMEOUT)
                 return mesh
             except ShardLostError as error:
+                if mesh is not None:
+                    mesh.close()
                 if time.monotonic() > deadline:
                     raise StateError(
                         f"Shards did not start: expected {self.size:,} actors within {START_TIMEOUT:g} s, "
@@ -272,8 +276,8 @@ def keep_freed_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
-def run_in_lasting_thread(work: Callable[[], object]) -> None:
-    """Run work in a thread that lasts as long as this process, and wait for the result of the work.
+def run_in_permanent_thread(work: Callable[[], object]) -> None:
+    """Run work in a thread that never ends, and wait for the work.
 
     Linux terminates the processes of a local Ray cluster as soon as the thread that started them ends
     (PR_SET_PDEATHSIG), and a service opens its session in a thread that ends once the service is ready.

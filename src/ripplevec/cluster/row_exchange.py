@@ -68,7 +68,7 @@ class RowExchange:
     size
         Number of shards.
     sent
-        Bytes of all data that this shard has sent to others.
+        Bytes of the rows and messages that this shard has sent to others, without their heads.
     """
 
     def __init__(self, index: int, size: int) -> None:

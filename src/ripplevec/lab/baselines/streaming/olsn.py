@@ -1,9 +1,9 @@
 """OLSN (Jian et al., 2018), the embedding part: spectral embedding that follows the graph on arrivals.
 
-We know its abstract and how Liu et al. (2018) describe it: spectral embedding that is updated after every arrival, with
-a vector for the new vertex at once, in O(n²) on a graph of n vertices. How the eigenvectors are updated is our choice:
-an iteration that starts from the previous ones. The second part of OLSN, an online classifier, is left out, because all
-methods are scored with the same classifier.
+Only its abstract and the description by Liu et al. (2018) were available: spectral embedding that is updated after
+every arrival, with a vector for the new vertex at once, in O(n²) on a graph of n vertices. How the eigenvectors are
+updated is our choice: an iteration that starts from the previous ones. The second part of OLSN, an online classifier,
+is left out, because all methods are scored with the same classifier.
 """
 
 from __future__ import annotations
