@@ -1,7 +1,7 @@
 """Rule `paper` on shards: the driver applies a batch arrival by arrival, and reads the few rows that each one needs.
 
 `RemoteArrivalGraph` and `RemoteStore` stand for the graph and the vectors on the shards, so that the rule itself is the
-one of a single machine. Rows are row codes. An arrival takes about twenty calls to all shards.
+one of a single machine. Rows are row codes. An arrival takes about thirty calls to all shards.
 """
 
 from __future__ import annotations
