@@ -75,9 +75,10 @@ def test_measure_memory_adds_up_to_the_bytes_of_the_model(monkeypatch):
 def test_run_benchmark_measures_a_warm_up_first(monkeypatch):
     names = []
     monkeypatch.setattr(bench_run, "measure", lambda load, bars: names.append(load.name) or {"size": load.vertices})
+    monkeypatch.setattr(bench_run, "wait_for_all_kernels", lambda: names.append("wait"))
     with show_progress() as bars:
         assert run_benchmark(TINY, bars) == {"size": TINY.vertices}
-    assert names == ["warm up", "tiny"]
+    assert names == ["warm up", "wait", "warm up", "tiny"]
 
 
 def test_ratio_of_a_better_metric_is_above_one():

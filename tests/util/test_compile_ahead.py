@@ -117,6 +117,15 @@ def test_compile_ahead_without_processes_leaves_the_work_to_this_one(
     assert not compile_ahead.is_compiling_ahead()
 
 
+def test_wait_for_all_kernels_returns_when_the_second_process_has_ended(processes: Processes) -> None:
+    compile_ahead.wait_for_all_kernels()  # there is none
+    processes.program = "import time; time.sleep(0.3)"
+    compile_ahead.start_compiling_ahead()
+    compile_ahead.wait_for_all_kernels()
+    assert processes.process.poll() == 0
+    assert not compile_ahead.is_compiling_ahead()
+
+
 def test_compile_ahead_says_that_it_waits(
     processes: Processes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

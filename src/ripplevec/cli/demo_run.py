@@ -19,6 +19,7 @@ from ripplevec.lab.datasets.synthetic import growing_communities
 from ripplevec.lab.evaluation.label_metrics import Classifier, cluster, normalize_rows
 from ripplevec.util.checked_directory import atomic_write
 from ripplevec.util.compilation import working_clock
+from ripplevec.util.compile_ahead import wait_for_all_kernels
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -165,6 +166,7 @@ def warm_up(bars: Progress) -> None:
     data = growing_communities(500, COMMUNITIES, EDGES_PER_VERTEX, NOISE)
     for rule in ("ripple", "paper"):
         model = Embedder(dim=DIM, rule=rule).fit(select_first_vertices(data, 250))
+        wait_for_all_kernels()
         for vertex in range(250, 350):
             model.add_vertex(vertex, [vertex - 1, vertex - 2])
         bars.advance(task)

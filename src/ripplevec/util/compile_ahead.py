@@ -14,12 +14,14 @@ import subprocess
 import sys
 from contextlib import suppress
 from threading import Event, Lock, Thread
+from time import sleep
 
 from ripplevec.util.parallel import resolve_threads
 
 SWITCH = "RIPPLEVEC_COMPILE_AHEAD"  # environment variable: 0 turns the second process off
 MODULE = "ripplevec.cli.arrival_kernels"  # what it runs
 NOTICE_INTERVAL = 10.0  # seconds between two notices while this process waits
+POLL_SECONDS = 0.02
 
 _log = logging.getLogger(__name__)
 _lock = Lock()
@@ -60,6 +62,12 @@ def wait_for_batch_kernels() -> None:
     """Wait until the second process has stored the kernels of batches, or has failed: then this one compiles them."""
     while not _batch_kernels_stored.wait(NOTICE_INTERVAL):
         _log.warning("still compiling: kernels of batches, in a second process")
+
+
+def wait_for_all_kernels() -> None:
+    """Wait until the second process has ended: before anything is measured, as it keeps a core busy."""
+    while is_compiling_ahead():
+        sleep(POLL_SECONDS)
 
 
 def _watch(process: subprocess.Popen[bytes]) -> None:
