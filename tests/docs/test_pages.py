@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import tomllib
@@ -107,6 +108,62 @@ def test_goal_on_a_tie_is_met_unless_it_must_be_above(monkeypatch: pytest.Monkey
     values = {"cora": 0.0, "wiki": 2.0}
     assert "met, 2 of 2 | lowest: Cora +0.0" in goals.Goal("level", 0, values, 2).row()
     assert "**missed**, 1 of 2 | not reached: Cora +0.0" in goals.Goal("above", 0, values, 2, above=True).row()
+
+
+@pytest.fixture
+def load_results(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the function that loads a study with its record."""
+    monkeypatch.syspath_prepend(ROOT / "studies")
+    return importlib.import_module("blocks.records").load_results
+
+
+def test_paper_prose_about_readings_matches_the_records(load_results: Any) -> None:
+    readings, grid = load_results("readings"), load_results("readings_grid")
+    for setting in readings.study.settings:
+        for name in readings.study.datasets:
+            assert readings.mean("current_micro", setting, name) < readings.mean("arrival_micro", setting, name)
+    for setting in grid.study.settings:
+        for name in grid.study.datasets:
+            half, most = (grid.mean(f"arrival_micro@{share}", setting, name) for share in (50, 90))
+            assert (most > half) == (name != "citeseer" or "components separate" in setting), (setting, name)
+
+
+def test_comparison_prose_about_systems_matches_the_records(load_results: Any) -> None:
+    systems, tuned = load_results("systems"), load_results("systems_tuned")
+    ours, olsn = (
+        systems.by_seed("current_micro@50", setting, "wiki") for setting in ("ripplevec", "OLSN, updates every 8")
+    )
+    assert sum(olsn[seed] > ours[seed] for seed in ours) == 2
+
+    def loses(method: str, metric: str, name: str) -> float:
+        """Return how far the tuned method is below the best of its settings in study `systems`."""
+        defaults = [setting for setting in systems.study.settings if setting.partition(",")[0] == method]
+        best = max(systems.mean(f"{metric}_micro@50", setting, name) for setting in defaults)
+        return best - tuned.mean(f"{metric}_micro@50", f"{method}, tuned", name)
+
+    below = {("DepthLGP", metric, name) for metric in ("arrival", "current") for name in ("cora", "citeseer", "wiki")}
+    below |= {("OLSN", "current", "wiki"), ("OLSN", "arrival", "cora"), ("OLSN", "arrival", "citeseer")}
+    below |= {("DNE", "arrival", "cora"), ("DNE", "arrival", "citeseer"), ("DAMF", "arrival", "citeseer")}
+    assert all(0 < loses(*case) < 2 for case in below)
+    assert all(loses(method, "current", "citeseer") > 4 for method in ("DANE", "DHPE"))
+
+
+def test_arrival_gap_prose_matches_the_record() -> None:
+    record = json.loads((ROOT / "results/arrival_gap.json").read_text())
+    text = (ROOT / "docs/comparison.md").read_text()
+    for name in ("Cora", "CiteSeer"):
+        new, whole = (
+            record[f"{name.lower()}, exact, new classifier"] - record[f"{name.lower()}, arrival, {age} classifier"]
+            for age in ("new", "old")
+        )
+        assert re.search(rf"{new:.1f} of {whole:.1f}(?: points)?\s+on {name}", text), name
+
+
+def test_stability_verdict_ignores_one_slow_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "studies")
+    records = importlib.import_module("blocks.records")
+    monkeypatch.setattr(records.StudyResults, "values", lambda *_: [1.7, 0.4, 0.45])
+    assert records.StudyResults(None, None, {}).median("paper@90", "one thread", "wiki") == 0.45
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs/howto").glob("*.md")), ids=lambda page: page.stem)
