@@ -44,6 +44,15 @@ def test_readme_first_example_runs_on_real_data(capsys: pytest.CaptureFixture[st
     assert len(eval(capsys.readouterr().out)) == 5
 
 
+def test_home_page_begins_like_the_readme() -> None:
+    home = (ROOT / "docs/index.md").read_text()
+    for_whom = README.split("\n\n")[2]
+    example = re.findall(r"```python\n.*?```", README, flags=re.DOTALL)[0]
+    numbers = re.findall(r"<!-- in_numbers -->.*?<!-- /in_numbers -->", README, flags=re.DOTALL)[0]
+    assert for_whom.startswith("It is for everyone")
+    assert all(part in home for part in (for_whom, example, numbers))
+
+
 def test_readme_states_the_supported_systems() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     versions = [name.rpartition(" ")[2] for name in project["classifiers"] if re.search(r"Python :: 3\.\d", name)]
