@@ -405,10 +405,11 @@ def seconds() -> str:
 
 def seconds_by_share() -> str:
     """Return the seconds of start and stream by rule `paper` for every training share, median over the seeds."""
-    rows: dict[str, CellFormatter] = {
-        f"rule `paper`, {share} %": lambda name, share=share: format_number(_share_seconds(name, share))
-        for share in SHARES
-    }
+
+    def row(share: int) -> CellFormatter:
+        return lambda name: format_number(_share_seconds(name, share))
+
+    rows = {f"rule `paper`, {share} %": row(share) for share in SHARES}
     return table_by_dataset(rows | {"largest / smallest": lambda name: format_number(_share_ratio(name))})
 
 
