@@ -29,7 +29,9 @@ def main() -> None:
         serve_options = ["--state", state, "--port", str(options.port), "--dim", "64", "--log-level", "warning"]
         service = subprocess.Popen([*RIPPLEVEC, "serve", *serve_options])
         try:
-            print("Starting the service. The first start on a machine compiles kernels: a minute or more.", flush=True)
+            print(
+                "Starting the service. The first start compiles kernels: about a minute of processor time.", flush=True
+            )
             wait_until_ready(service, url)
             print(f"\n  Ripplevec is live at {url}/   (stop with Ctrl-C)\n", flush=True)
             if subprocess.call([*RIPPLEVEC, "replay", *graph, "--to", url]) == 0:

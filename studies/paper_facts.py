@@ -2,8 +2,8 @@
 
     python studies/paper_facts.py [FILE]     # by default results/streams.json
 
-These are how strongly the index order follows the classes, and how many vertices an arrival influences. The tables of
-docs/paper.md show them.
+These are how strongly the index order follows the classes, how many components the graphs and their starts have, and
+how many vertices an arrival influences. The tables of docs/paper.md show them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
 from ripplevec import Embedder
 from ripplevec.lab import datasets
 from ripplevec.lab.datasets import Dataset
 from ripplevec.lab.evaluation import stream
-from ripplevec.lab.evaluation.protocols import ChangedVectors
+from ripplevec.lab.evaluation.protocols import Arrivals, ChangedVectors
 from ripplevec.lab.experiments.record import describe_environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,6 +43,18 @@ def measure_index_order(dataset: Dataset) -> dict[str, float]:
         "second_half_of_unseen_class": float(np.mean(~np.isin(labels[half:], labels[:half]))),
         "nmi_of_tenth_and_class": float(nmi(tenth, labels)),
         "nmi_if_shuffled": float(nmi(tenth, shuffled)),
+    }
+
+
+def measure_components(dataset: Dataset) -> dict[str, int]:
+    """Return the components of the whole graph and of the start, and how many of its vertices the largest one lacks."""
+    start = round(START * dataset.vertices)
+    arrivals = Arrivals.from_dataset(dataset, SEED)
+    whole, (count, component) = arrivals.graph(dataset.vertices), connected_components(arrivals.graph(start))
+    return {
+        "components": int(connected_components(whole)[0]),
+        "components_of_start": int(count),
+        "start_outside_largest": int(start - np.bincount(component).max()),
     }
 
 
@@ -91,6 +104,7 @@ if __name__ == "__main__":
         data = datasets.load(name)
         facts[name] = {
             "index": measure_index_order(data),
+            "components": measure_components(data),
             "influence": measure_influence(data),
         }
     content = {

@@ -52,10 +52,12 @@ COLLAPSED_CODE = """<details markdown="1">
 </details>"""
 INDEX = """# Tutorials
 
-Five examples of about ten minutes each. Every page is generated from a script in `tutorials/`, with its output and
-figures; a test runs the scripts and compares their output with the pages. `python tutorials/build.py shop` runs one
-script and writes its page again. Editors that support cells (`# %%`) can open a script as a notebook. Install the
-requirements with `pip install '.[tutorials]'` in a checkout of the repository.
+Five examples of about ten minutes each. In their results, an *arrival* is a new vertex with its edges.
+
+Every page is generated from a script in `tutorials/`, with its output and figures; a test runs the scripts and compares
+their output with the pages. `python tutorials/build.py shop` runs one script and writes its page again. Editors that
+support cells (`# %%`) can open a script as a notebook. Install the requirements with `pip install '.[tutorials]'` in a
+checkout of the repository.
 
 <!-- Made by `make tutorials`. -->
 """

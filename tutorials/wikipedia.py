@@ -11,8 +11,9 @@
 # interests edit the same pages, so similar vectors belong together. But interests
 # change within hours, and every day brings hundreds of new users. The usual
 # solution is to **recompute all vectors every night**. Ripplevec **updates them with
-# every batch of edits**. This page compares the two: how good they are, how quickly
-# they become stale, and what they cost.
+# every batch of edits** (a *batch* is a group that is applied together). This page
+# compares the two: how good they are, how quickly they become stale, and what they
+# cost.
 #
 # The data is the stream `tgbl-wiki` of the Temporal Graph Benchmark, published with
 # JODIE (Kumar et al., 2019). It is read from the folder in the environment variable
@@ -71,9 +72,9 @@ def rank_edits(model, part):
 # %% [markdown]
 # ## The stream
 #
-# The first week is the start. From then on, batches of 200 edits arrive, and every
-# edit is predicted before its batch is applied. This is the complete loop. The page
-# vectors at the end of each day are kept for the picture below.
+# The first week is the *start*, the initial embedding. From then on, batches of 200
+# edits arrive, and every edit is predicted before its batch is applied. This is the
+# complete loop. The page vectors at the end of each day are kept for the picture below.
 
 
 # %%

@@ -8,27 +8,26 @@ from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 
-BRITISH = {
-    "behavior": "behaviour",
-    "center": "centre",
-    "color": "colour",
-    "favorite": "favourite",
-    "initialize": "initialise",
-    "labeled": "labelled",
-    "modeling": "modelling",
-    "neighbor": "neighbour",
-    "normalize": "normalise",
-    "optimize": "optimise",
-    "organize": "organise",
-    "recognize": "recognise",
-    "serialize": "serialise",
-    "standardize": "standardise",
-    "summarize": "summarise",
-    "visualize": "visualise",
-}
-"""US words and their British spelling; words that begin with one of them are found, too."""
+VERB = re.compile(
+    r"^(?!prize|seize)(\w+(?<!s)|\w*(?:empha|hypothe|parenthe|synthe)s)([iy])z(?:e[drs]?|ers|ing|ations?|ational|able)$"
+)
+"""Verbs such as `normalize`, and words made from them, but not `size` and its compounds."""
 
-WORD = re.compile(rf"\b(?:{'|'.join(BRITISH)})\w*", re.IGNORECASE)
+ENDINGS = {"i": ("ed", "er", "es", "ing", "ations"), "y": ("ed", "er", "es", "ing")}
+"""The search finds words that begin with the query but does not compare stems, so all forms of a verb are added."""
+
+SPELLINGS = [
+    (r"(behavi|col|endeav|fav|flav|harb|(?<!t)hon|lab|neighb|rum)or(?!at|ous|iz|is)", r"\1our"),
+    (r"^((?:re|un|de|epi|multi)?)center(?=s?$)", r"\1centre"),
+    (r"^((?:re|un|de|multi)?)center(?=ed|ing)", r"\1centr"),
+    (r"(cancel|channel|label|level|model|signal|travel)(?=ed$|ing$|ers?$)", r"\1l"),
+    (r"^gray", "grey"),
+    (r"^(ana|cata|dia)log(?=s?$)", r"\1logue"),
+    (r"^(de|of)fense(?=s?$|less)", r"\1fence"),
+    (r"^artifact", "artefact"),
+    (r"^ag(?=ing$)", "age"),
+]
+"""Patterns of other US words, also with a prefix as in `unlabeled`, and their British spelling."""
 
 
 def on_post_build(config: MkDocsConfig) -> None:
@@ -42,11 +41,15 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def translate(text: str) -> list[str]:
-    """Return the British spelling of all words of a text that have one."""
-    found = sorted({word.lower() for word in WORD.findall(text)})
-    return [_translate_word(word) for word in found]
+    """Return the British spelling of all words of a text that have one, and the other forms of its verbs."""
+    words = {word.lower() for word in re.findall(r"[A-Za-z]+", text)}
+    return sorted({british for word in words for british in _translate_word(word)} - words)
 
 
-def _translate_word(word: str) -> str:
-    root = max((root for root in BRITISH if word.startswith(root)), key=len)
-    return BRITISH[root] + word.removeprefix(root)
+def _translate_word(word: str) -> list[str]:
+    verb = VERB.match(word)
+    endings = [f"{verb[2]}s{ending}" for ending in ENDINGS[verb[2]]] if verb else [""]
+    root = verb[1] if verb else word
+    for american, british in SPELLINGS:
+        root = re.sub(american, british, root)
+    return [root + ending for ending in endings]

@@ -83,7 +83,7 @@ def weight() -> str:
     if record is None:
         return MISSING
     metrics = ("edges", "weight_0.25", "weight_0.5", "weight_1", "weight_2", "auto")
-    head = ["seeds", "edges only", "0.25", "0.5", "1", "2", "chosen", "mean weight", "rule of views"]
+    head = ["seeds", "edges only", "0.25", "0.5", "1", "2", "chosen", "mean weight", "smallest that suffices"]
     rows = {}
     for graph, label in GRAPHS.items():
         if f"{graph}_auto" in record:

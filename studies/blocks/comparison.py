@@ -223,6 +223,13 @@ def arrival_cost() -> str:
     return table_by_dataset({setting: row(setting) for setting in streaming})
 
 
+def retrained_systems() -> str:
+    """Return the seconds of a retraining with the systems that cannot follow a stream."""
+    results = load_results("systems")
+    names = [name for name in results.study.settings if name.endswith(", retrained")]
+    return table_by_dataset({name: results.means(["retrain_seconds"], name, format_number) for name in names})
+
+
 SNAPSHOT_METHODS = {
     "ripplevec": "rule `ripple`",
     "rule paper": "rule `paper`",

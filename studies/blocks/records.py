@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from textwrap import fill
 from typing import Any
 
@@ -59,6 +59,11 @@ class StudyResults:
     def mean(self, metric: str, setting: str, dataset: str) -> float:
         """Return the mean over the seeds."""
         return mean(self.values(metric, setting, dataset))
+
+    def median(self, metric: str, setting: str, dataset: str) -> float:
+        """Return the median over the seeds, which one slow run does not change; NaN if there are no values."""
+        values = self.values(metric, setting, dataset)
+        return median(values) if values else math.nan
 
     def mean_from_30(self, metric: str, setting: str, dataset: str) -> ValuesBySeed:
         """Return, for every seed, the mean over the train shares of 30 % and more."""

@@ -56,6 +56,7 @@ def page_setups() -> dict[str, Callable[[], dict[str, Any] | None]]:
     return {
         "docs/cli.md": _write_cli_files,
         "docs/datasets.md": _write_dataset_files,
+        "docs/index.md": _require_datasets,
         "docs/io.md": lambda: _write_text("edges.csv.gz", RING_EDGES),
         "docs/live.md": _write_replay_files,
         "docs/objective.md": _create_objective_variables,
@@ -77,9 +78,13 @@ def _write_cli_files() -> None:
     Path("events.jsonl").write_text(json.dumps(["w0", "v1"]) + "\n" + json.dumps(["w0", "v2"]) + "\n")
 
 
-def _write_dataset_files() -> None:
+def _require_datasets() -> None:
     if not os.environ.get("RIPPLEVEC_DATA"):
         pytest.skip("data sets are missing: set RIPPLEVEC_DATA to their folder")
+
+
+def _write_dataset_files() -> None:
+    _require_datasets()
     _write_text("friends.csv.gz", RING_EDGES)
     _write_text("labels.tsv", [(f"v{i}", f"class {i % 2}") for i in range(40)], separator="\t")
 

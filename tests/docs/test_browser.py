@@ -66,13 +66,16 @@ def test_pages_on_a_phone_fit_and_make_no_external_requests(site: Path, browser:
     assert {url for url in requested if not url.startswith(("file:", "data:", "blob:"))} == set()
 
 
-def test_search_for_a_term_finds_its_page(address: str, browser: Any) -> None:
+@pytest.mark.parametrize(
+    ("term", "page"), [("anchor", "method"), ("symmetrise", "comparison"), ("factorising", "comparison")]
+)
+def test_search_for_a_term_finds_its_page(address: str, browser: Any, term: str, page: str) -> None:
     tab = browser.new_page(viewport=DESKTOP)
     tab.goto(address + "index.html")
     tab.get_by_role("textbox", name="Search").click()
-    tab.keyboard.type("anchor")
-    results = tab.locator("a.md-search-result__link[href*='method.html']")
-    results.first.wait_for(timeout=60_000)
+    tab.keyboard.type(term)
+    results = tab.locator(f"a.md-search-result__link[href*='{page}.html']")
+    results.first.wait_for(state="attached", timeout=60_000)
     tab.close()
 
 

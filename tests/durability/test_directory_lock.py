@@ -104,3 +104,26 @@ def test_directory_lock_new_directories_are_fsynced(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("ripplevec.util.checked_directory.fsync_directory", flushed.append)
     DirectoryLock(tmp_path / "a" / "b").release()
     assert flushed == [tmp_path, tmp_path / "a"]
+
+
+WITHOUT_FCNTL = """
+import os, sys
+import ripplevec, ripplevec.errors
+sys.modules["fcntl"] = None  # importing it fails, as on Windows
+del os.fork, os.register_at_fork, os.O_NOFOLLOW
+from ripplevec.durability.directory_lock import lock_holder
+print(lock_holder(sys.argv[1]))
+try:
+    ripplevec.Session(sys.argv[1], dim=8)
+except ripplevec.errors.StateError as error:
+    print(error)
+"""
+
+
+def test_session_without_fcntl_says_that_the_system_is_not_supported(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    done = subprocess.run([sys.executable, "-c", WITHOUT_FCNTL, folder], capture_output=True, text=True, check=False)
+    holder, _, error = done.stdout.partition("\n")
+    assert holder == "None", done.stderr
+    assert "cannot lock its directory on this system: expected Linux or macOS" in error
+    assert not folder.exists()

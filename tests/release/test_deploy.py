@@ -1,4 +1,7 @@
-"""Dockerfile, compose file, alerts and dashboard: everything that they name exists. Nothing is built or started."""
+"""Dockerfile, compose file, alerts and dashboard: everything that they name exists.
+
+The last test builds the image and starts the containers if Docker is running; otherwise it is skipped.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -137,10 +142,19 @@ def test_compose_mounts_files_that_exist() -> None:
             source = volume.split(":")[0]
             assert (DEPLOY / source).exists() if source.startswith(".") else source in compose["volumes"]
         assert set(service.get("secrets", [])) <= compose["secrets"].keys()
-        assert set(service.get("depends_on", [])) <= compose["services"].keys()
+        assert service.get("depends_on", {}).keys() <= compose["services"].keys()
     assert {secret["file"] for secret in compose["secrets"].values()} == SECRET_FILES
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     assert {f"deploy/{name.removeprefix('./')}" for name in SECRET_FILES} <= set(ignored)
+
+
+def test_compose_starts_services_when_those_they_need_are_healthy() -> None:
+    services = read_yaml("compose.yaml")["services"]
+    needed = {name: rule for service in services.values() for name, rule in service.get("depends_on", {}).items()}
+    assert needed.keys() == {"ripplevec", "prometheus"}
+    assert all(rule == {"condition": "service_healthy"} for rule in needed.values())
+    assert "HEALTHCHECK" in dict(last_stage())
+    assert "test" in services["prometheus"]["healthcheck"], "the image of Prometheus has no health check"
 
 
 def test_compose_is_local_and_pins_images() -> None:
@@ -205,3 +219,54 @@ def test_alerts_and_dashboard_use_documented_metrics(expression: str) -> None:
     named = {re.sub("_bucket$", "", name) for name in re.findall(r"\bripplevec_(\w+)", expression)}
     assert named
     assert named <= documented
+
+
+OVERRIDES = """
+services:
+  ripplevec: {{ports: !override ["127.0.0.1::8080"]}}
+  grafana: {{ports: !override ["127.0.0.1::3000"]}}
+secrets:
+  tokens: {{file: {folder}/tokens}}
+  metrics_token: {{file: {folder}/metrics_token}}
+"""
+"""Free ports and tokens of its own, so that the test does not disturb containers that are running."""
+
+
+@pytest.fixture
+def compose(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Return a function that runs `docker compose` with the files of this repository; remove everything at the end."""
+    if shutil.which("docker") is None or any(
+        subprocess.run(["docker", *words], capture_output=True, check=False).returncode
+        for words in (["info"], ["compose", "version"])
+    ):
+        pytest.skip("needs Docker with its compose plugin, and a running engine (`docker info`)")
+    (tmp_path / "tokens").write_text("write secret\nread metrics\n")
+    (tmp_path / "metrics_token").write_text("metrics")
+    tmp_path.chmod(0o755)
+    (tmp_path / "overrides.yaml").write_text(OVERRIDES.format(folder=tmp_path))
+    files = ["-f", str(DEPLOY / "compose.yaml"), "-f", str(tmp_path / "overrides.yaml")]
+
+    def run(*words: str) -> str:
+        command = ["docker", "compose", "-p", f"ripplevec-test-{os.getpid()}", *files, *words]
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+    yield run
+    run("down", "--volumes", "--rmi", "local")
+
+
+@pytest.mark.timeout(1800)
+def test_compose_builds_and_starts_and_keeps_the_state(compose: Callable[..., str]) -> None:
+    compose("up", "--build", "--detach", "--wait")
+
+    def request(path: str, body: bytes | None = None) -> Any:
+        headers = {"Authorization": "Bearer secret", "Content-Type": "application/json"}
+        address = f"http://{compose('port', 'ripplevec', '8080')}{path}"
+        with urllib.request.urlopen(urllib.request.Request(address, body, headers), timeout=60) as response:
+            return json.load(response)
+
+    request("/v1/edges", json.dumps({"edges": [["alice", "bob"]]}).encode())
+    compose("restart", "ripplevec")
+    compose("up", "--detach", "--wait")
+    assert request("/v1/stats")["vertices"] == 2
+    with urllib.request.urlopen(f"http://{compose('port', 'grafana', '3000')}/api/health", timeout=60) as response:
+        assert json.load(response)["database"] == "ok"

@@ -142,6 +142,7 @@ def test_committed_pictures_are_those_of_the_pages(build: ModuleType) -> None:
         assert size <= (build.MAX_ANIMATION_BYTES if name.endswith(".gif") else build.MAX_PICTURE_BYTES)
 
 
-def test_readme_has_the_result_of_its_tutorial(build: ModuleType) -> None:
-    readme = " ".join((build.SCRIPTS.parent / "README.md").read_text().split())
-    assert build.find_result((build.PAGES / "wikipedia.md").read_text()) in readme
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_first_page_has_the_result_of_its_tutorial(build: ModuleType, page: str) -> None:
+    text = " ".join((build.SCRIPTS.parent / page).read_text().split())
+    assert build.find_result((build.PAGES / "wikipedia.md").read_text()) in text

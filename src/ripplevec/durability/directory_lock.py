@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import sys
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +11,11 @@ from types import TracebackType
 
 from ripplevec.errors import StateError
 from ripplevec.util.checked_directory import create_directory
+
+try:
+    import fcntl
+except ImportError:  # Windows; without sessions, the library does not need it
+    fcntl = None  # type: ignore[assignment]
 
 LOCK_FILE = "lock"
 """Name of the lock file in a state directory; it contains the process id of its holder."""
@@ -22,6 +27,11 @@ class DirectoryLock:
     """Lock on a directory, held from construction until `release` or the end of the process, even by SIGKILL."""
 
     def __init__(self, directory: Path) -> None:
+        if fcntl is None:
+            raise StateError(
+                f"{directory}: a session cannot lock its directory on this system: expected Linux or macOS, got "
+                f"{sys.platform}. Use `Embedder` with `save` and `ripplevec.load`, which need no lock."
+            )
         try:
             create_directory(directory)
             self._file = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
@@ -68,6 +78,8 @@ class DirectoryLock:
 
 def lock_holder(directory: Path) -> str | None:
     """Describe the process that holds the lock on a directory; None if it is not locked."""
+    if fcntl is None:  # no session can hold it
+        return None
     try:
         with open(directory / LOCK_FILE, "rb") as file:
             try:
@@ -85,4 +97,5 @@ def _close_files_after_fork() -> None:
         lock.close_file()
 
 
-os.register_at_fork(after_in_child=_close_files_after_fork)
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(after_in_child=_close_files_after_fork)

@@ -79,7 +79,8 @@ class CompilationReporter(event.Listener):  # type: ignore[misc]
     def _report(self, kernel: str) -> None:
         if not self.kernels:
             _log.warning(
-                "compiling kernels, once on this machine; it takes up to a minute (in advance: ripplevec warmup)"
+                "compiling kernels, once on this machine: up to about a minute of processor time "
+                "(in advance: ripplevec warmup)"
             )
         else:
             _log.warning("still compiling: kernels=%d seconds=%.0f current=%s", self.kernels, self.seconds(), kernel)
