@@ -27,6 +27,8 @@ from ripplevec.batch import (
     id_column,
     ids_to_list,
     normalize_id,
+    read_pairs,
+    read_removals,
     resolve_neighbors,
     weight_column,
 )
@@ -489,10 +491,7 @@ class Embedder(VectorReads):
         >>> model.remove_edges([("a", "b")]).sequence
         1
         """
-        batch = Batch.from_any(edges, op=Op.REMOVE, directed=self.directed)
-        if len(batch) and (batch.op is None or (batch.op != Op.REMOVE).any()):
-            raise InvalidValueError.of("edges", "pairs, or a batch of removals only", "a batch with other operations")
-        return self._apply(batch)
+        return self._apply(read_removals(edges, directed=self.directed))
 
     def remove_vertex(self, vertex: Id) -> Changes:
         """Remove a vertex with all its edges.
@@ -929,9 +928,7 @@ class Embedder(VectorReads):
         >>> model.score([("a", "c"), ("new", "d")], newcomers={"new": ["a", "b"]}).shape
         (2,)
         """
-        batch = Batch.from_any(pairs)
-        if batch.op is not None:
-            raise InvalidValueError.of("pairs", "pairs of vertices only", "other operations")
+        batch = read_pairs(pairs)
         with self._lock.reading():
             return score_pairs(self._engine, batch.src, batch.dst, self._preview_newcomers(newcomers))
 

@@ -3,15 +3,20 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import networkx as nx
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+from scipy.sparse import coo_array
 
 import ripplevec
+from ripplevec import Op
 from ripplevec.client import protocol
 from ripplevec.client.protocol import NotFoundError, ServiceError, TooOldError, UnreachableServiceError
 from ripplevec.errors import UnknownEdgeError, UnknownVertexError
@@ -80,6 +85,60 @@ def test_add_edges_accepts_arrays_and_batches(start: Any) -> None:
         assert client.add_edges(np.array([[1, 2], [2, 3]]))["arrived"] == 3
         assert client.add_edges(ripplevec.Batch.of(["a"], ["b"], [2.0]))["arrived"] == 2
     assert service.http.get("/v1/vertices/a").json()["strength"] == 2
+
+
+EDGE_FORMS: dict[str, Callable[[], Any]] = {
+    "array": lambda: np.array([[0, 1], [2, 3]]),
+    "DataFrame": lambda: pd.DataFrame({"src": [0, 2], "dst": [1, 3]}),
+    "Arrow table": lambda: pa.table({"source": [0, 2], "target": [1, 3]}),
+    "sparse matrix": lambda: coo_array((np.ones(2), ([0, 2], [1, 3])), shape=(40, 40)),
+    "NetworkX graph": lambda: nx.Graph([(0, 1), (2, 3)]),
+    "triples of NumPy integers": lambda: [(np.int64(0), np.int64(1), 2.5), (np.int64(2), np.int64(3), 1.0)],
+}
+
+
+@pytest.mark.parametrize("form", EDGE_FORMS)
+def test_edges_in_any_form_are_added_and_removed_as_by_an_embedder(start: Any, form: str) -> None:
+    parameters = {"dim": 4, "threads": 1, "anchor_growth": 0}
+    service, model = start(parameters=parameters), ripplevec.Embedder(**parameters)
+    ring = [(i, (i + step) % 40) for i in range(40) for step in (1, 2, 5)]
+    with ripplevec.Client(service.url) as client:
+        for target in (client, model):
+            target.add_edges(ring)
+            target.add_edges(EDGE_FORMS[form]())
+            target.remove_edges(EDGE_FORMS[form]())
+        assert client.stats(digest=True)["digest"] == model.digest()
+        assert client.stats()["edges"] == len(ring) - 2
+
+
+def test_batch_with_operations_is_applied_as_by_an_embedder(start: Any) -> None:
+    parameters = {"dim": 4, "threads": 1, "half_life": 10.0, "anchor_growth": 0}
+    service, model = start(parameters=parameters), ripplevec.Embedder(**parameters)
+    ops = [Op.VERTEX, Op.ADD, Op.REMOVE, Op.REMOVE_VERTEX]
+    nan = float("nan")
+    mixed = ripplevec.Batch.of(["v", "a", "b", 1], ["v", "v", "c", 1], [1, 2.5, 1, 1], ops, [nan, 7.0, nan, nan])
+    with ripplevec.Client(service.url) as client:
+        for target in (client, model):
+            target.add_edges([("a", "b"), ("b", "c"), ("c", 1)])
+            target.partial_fit(mixed)
+            target.remove_edges(ripplevec.Batch.of(["a"], ["b"], op=[Op.REMOVE]))
+        assert client.stats(digest=True)["digest"] == model.digest()
+        with pytest.raises(UnknownVertexError, match="unknown vertex 'x'"):
+            client.partial_fit(ripplevec.Batch.vertices(["x"], Op.REMOVE_VERTEX))
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (lambda target: target.remove_edges(ripplevec.Batch.of(["r0"], ["r1"])), "a batch of removals only"),
+        (lambda target: target.remove_edges("r0"), "edges: expected"),
+        (lambda target: target.score(nx.path_graph(2)), "pairs of vertices only"),
+    ],
+)
+def test_client_refuses_edges_that_an_embedder_refuses(client: ripplevec.Client, write: Any, message: str) -> None:
+    for target in (client, ripplevec.Embedder(dim=2).fit([("r0", "r1"), ("r1", "r2"), ("r2", "r3")])):
+        with pytest.raises(ripplevec.InvalidValueError, match=message):
+            write(target)
 
 
 def test_unknown_vertex_raises_a_key_error(client: ripplevec.Client) -> None:

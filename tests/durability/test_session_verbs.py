@@ -78,6 +78,12 @@ def test_session_errors_are_those_of_a_model(session: Any) -> None:
         session.remove_vertex("x")
 
 
+def test_session_remove_edges_of_a_batch_that_adds_is_refused(session: Any) -> None:
+    with pytest.raises(ripplevec.InvalidValueError, match="a batch of removals only"):
+        session.remove_edges(ripplevec.Batch.of(["a"], ["e"]))
+    assert session.degree("e") == 1
+
+
 def test_session_write_with_a_repeated_key_is_applied_once(session: Any) -> None:
     for _ in range(2):
         session.add_vertex("g", ["a"], key="one")

@@ -23,7 +23,20 @@ from ripplevec.attributes.input import (
     read_values,
     split_attributes,
 )
-from ripplevec.batch import Batch, EdgeListLike, Id, IdsLike, id_column, ids_to_list, time_column, times_to_json
+from ripplevec.batch import (
+    Batch,
+    EdgeListLike,
+    Id,
+    IdsLike,
+    Op,
+    id_column,
+    ids_to_list,
+    read_pairs,
+    read_removals,
+    refuse_attributes,
+    time_column,
+    times_to_json,
+)
 from ripplevec.errors import InvalidValueError, RipplevecError, UnknownEdgeError, UnknownVertexError
 from ripplevec.times import TimeLike
 from ripplevec.util.retry_policy import RetryPolicy
@@ -216,27 +229,38 @@ def _list_newcomers(newcomers: Newcomers | None) -> list[tuple[Id, list[Id]]]:
 
 
 def add_edges(edges: EdgeListLike, key: str | None, attributes: AttributesLike = None) -> Call[Receipt]:
-    """Return the request that adds edges, given in any form that `Embedder.fit` accepts, and sets attributes."""
+    """Return the request that applies a batch, given in any form that `Embedder.partial_fit` accepts."""
     batch, own_attributes = split_attributes(Batch.from_any(edges))
-    if batch.op is not None:
-        raise InvalidValueError.of(
-            "edges", "edges to add (remove with remove_edges or remove_vertex)", "a batch with operations"
-        )
-    columns: list[list[Any]] = [ids_to_list(batch.src), ids_to_list(batch.dst)]
-    if batch.weight is not None or batch.time is not None:
-        columns.append([1.0] * len(batch) if batch.weight is None else batch.weight.tolist())
-    if batch.time is not None:
-        columns.append(times_to_json(batch.time))
-    body: dict[str, Any] = {"key": key or new_key(), "edges": list(zip(*columns, strict=True))}
+    body: dict[str, Any] = {"key": key or new_key(), "edges": _list_edges(batch)}
     rows = own_attributes if attributes is None else read_attributes(attributes)
     if rows is not None:
         body["attributes"] = attributes_to_json(rows)
     return Call("POST", "/v1/edges", body)
 
 
-def remove_edges(edges: Iterable[Sequence[Id]], key: str | None) -> Call[Receipt]:
-    """Return the request that removes edges."""
-    return Call("DELETE", "/v1/edges", {"key": key or new_key(), "edges": [list(edge)[:2] for edge in edges]})
+def _list_edges(batch: Batch) -> list[Any]:
+    """Convert the rows of a batch for JSON: to lists, or to objects if they have operations."""
+    columns: dict[str, list[Any]] = {"src": ids_to_list(batch.src), "dst": ids_to_list(batch.dst)}
+    if batch.weight is not None or batch.time is not None:
+        columns["weight"] = [1.0] * len(batch) if batch.weight is None else batch.weight.tolist()
+    if batch.time is not None:
+        columns["time"] = times_to_json(batch.time)
+    if batch.op is None:
+        return list(zip(*columns.values(), strict=True))
+    columns["op"] = [Op(op).name.lower() for op in batch.op.tolist()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _list_pairs(batch: Batch) -> list[tuple[Id, Id]]:
+    """Convert the rows of a batch to pairs of ids for JSON."""
+    return list(zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True))
+
+
+def remove_edges(edges: EdgeListLike, key: str | None) -> Call[Receipt]:
+    """Return the request that removes edges, given in any form that `Embedder.remove_edges` accepts."""
+    batch = read_removals(edges)
+    refuse_attributes(batch, "sent with removals")
+    return Call("DELETE", "/v1/edges", {"key": key or new_key(), "edges": _list_pairs(batch)})
 
 
 def remove_vertices(vertices: Iterable[Id], key: str | None) -> Call[Receipt]:
@@ -313,9 +337,8 @@ def preview(neighbors: IdsLike, weights: Weights, attributes: Any = None) -> Cal
 
 def score(pairs: EdgeListLike, newcomers: Newcomers | None) -> Call[Vector]:
     """Return the request for the scores of candidate edges."""
-    batch = Batch.from_any(pairs)
     body = {
-        "pairs": list(zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True)),
+        "pairs": _list_pairs(read_pairs(pairs)),
         "newcomers": _list_newcomers(newcomers),
     }
     return Call("POST", "/v1/score", body, parse=lambda answer: np.array(answer["scores"], np.float32))

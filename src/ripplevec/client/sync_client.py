@@ -123,12 +123,13 @@ class Client:
     def partial_fit(
         self, edges: EdgeListLike, *, key: str | None = None, attributes: AttributesLike = None
     ) -> dict[str, Any]:
-        """Add edges and set attributes of vertices, as one batch.
+        """Apply a batch: add edges and set attributes of vertices.
 
         Parameters
         ----------
         edges : edge list
-            Edges in any form that `Embedder.partial_fit` accepts.
+            Edges in any form that `Embedder.partial_fit` accepts, or a `Batch`, which can also remove edges and
+            vertices.
         key : str, optional
             Idempotency key; unique by default.
         attributes : mapping, pair or table, optional
@@ -166,13 +167,13 @@ class Client:
         """
         return self._send(protocol.set_attributes(ids, attributes, key))
 
-    def remove_edges(self, edges: Iterable[Sequence[Id]], *, key: str | None = None) -> dict[str, Any]:
+    def remove_edges(self, edges: EdgeListLike, *, key: str | None = None) -> dict[str, Any]:
         """Remove edges as one batch.
 
         Parameters
         ----------
-        edges : iterable of pairs
-            Edges to remove; weights are ignored.
+        edges : edge list
+            Edges in any form that `Embedder.remove_edges` accepts; weights are ignored.
         key : str, optional
             Idempotency key; unique by default.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ripplevec.attributes.input import AttributesLike, attach_attributes, read_attributes, read_one, read_values
-from ripplevec.batch import NO_NEIGHBORS, Batch, EdgeListLike, Id, IdsLike, Op, resolve_neighbors
+from ripplevec.batch import NO_NEIGHBORS, Batch, EdgeListLike, Id, IdsLike, Op, read_removals, resolve_neighbors
 from ripplevec.changes import Changes
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.times import TimeLike
@@ -64,7 +64,7 @@ class SessionVerbs(VectorReads):
 
     def remove_edges(self, edges: EdgeListLike, *, key: str | None = None) -> Changes:
         """Remove edges; see `Embedder.remove_edges`."""
-        return self.apply(Batch.from_any(edges, op=Op.REMOVE, directed=self.model.directed), key=key)
+        return self.apply(read_removals(edges, directed=self.model.directed), key=key)
 
     def remove_vertex(self, vertex: Id, *, key: str | None = None) -> Changes:
         """Remove a vertex with all its edges; see `Embedder.remove_vertex`."""
