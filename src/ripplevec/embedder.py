@@ -774,7 +774,7 @@ class Embedder(VectorReads):
         0
         """
         _check_count(k)
-        of_vertex = isinstance(attributes, int | str | np.integer) and not isinstance(attributes, bool)
+        of_vertex = isinstance(attributes, ID_TYPES) and not isinstance(attributes, bool)
         query = id_column([attributes]) if of_vertex else read_one("query", attributes)
         column = None if among is None else id_column(among, "among")
         with self._lock.reading():
@@ -1000,7 +1000,7 @@ class Embedder(VectorReads):
         >>> len(model.recommend(["a", "new"], newcomers={"new": ["c"]}))
         2
         """
-        single = isinstance(vertex, int | str | np.integer)
+        single = isinstance(vertex, ID_TYPES)
         vertices = [vertex] if single else vertex
         found = self.recommend_with_sequence(vertices, k, among=among, exclude=exclude, newcomers=newcomers)[1]  # type: ignore[arg-type]
         return found[0] if single else found

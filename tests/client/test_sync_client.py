@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import UUID
 
 import httpx
 import networkx as nx
@@ -163,6 +164,81 @@ def test_integer_and_text_ids_stay_distinct(start: Any) -> None:
         assert (client.vertex(1)["id"], client.vertex("1")["id"]) == (1, "1")
         client.remove_vertex(1)
         assert client.vertex("1")["id"] == "1"
+
+
+UUID_ID = UUID("c21f5a21-3efd-4064-bbb4-9c4387402e9d")
+
+
+@pytest.fixture(scope="module")
+def mixed(attributed: Any) -> Iterator[tuple[ripplevec.Client, ripplevec.Embedder]]:
+    """Return a client and the model of its service, which also has vertices with integers and a UUID as ids."""
+    with ripplevec.Client(attributed.url) as client:
+        edges = [(5, 6), (6, 7), (7, UUID_ID), (UUID_ID, 5), ("p0", 5)]
+        client.partial_fit(edges, attributes={5: {"graph": 1}, UUID_ID: {"protein": 1}})
+        yield client, attributed.runtime.model
+
+
+@pytest.mark.parametrize("vertex", [np.int64(5), np.uint8(5), UUID_ID], ids=repr)
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda target, vertex: target.nearest(vertex, np.int64(2)),
+        lambda target, vertex: target.nearest(vertex, 2, among=[vertex, np.int32(6), "p0"]),
+        lambda target, vertex: target.nearest_many([vertex, 6], np.int64(2)),
+        lambda target, vertex: target.nearest_by_attributes(vertex, np.int64(1)),
+        lambda target, vertex: target.recommend(vertex, np.int64(2)),
+        lambda target, vertex: target.recommend([vertex], 2, among=[np.int64(6), UUID_ID]),
+        lambda target, vertex: target.degree(vertex),
+        lambda target, vertex: target.score([(vertex, 6), (7, np.int64(8))], newcomers={np.int64(8): [vertex]}),
+    ],
+)
+def test_client_reads_accept_ids_and_numbers_that_a_model_accepts(mixed: Any, vertex: Any, read: Any) -> None:
+    client, model = mixed
+    assert np.array_equal(np.array(read(client, vertex), object), np.array(read(model, vertex), object))
+
+
+@pytest.mark.parametrize("vertex", [np.int64(50), UUID(int=50)], ids=repr)
+def test_client_writes_accept_ids_and_numbers_that_a_model_accepts(mixed: Any, vertex: Any) -> None:
+    client, model = mixed
+    weights = [np.float32(0.5), np.int64(2)]
+    for given in (weights, np.array([0.5, 2], np.float16)):
+        assert np.array_equal(client.preview([np.int64(5), 6], given), model.preview([5, 6], [0.5, 2.0]))
+    client.add_vertex(vertex, [np.int64(5), UUID_ID], weights, attributes={"graph": np.float32(1)})
+    assert dict(model.neighbors(vertex)) == {5: 0.5, str(UUID_ID): 2.0}
+    client.put_labels({vertex: "red"})
+    found = client.vertex(vertex)
+    assert (found["id"], found["label"]) == (model.ids[-1], "red")
+    client.remove_vertex(vertex)
+    assert vertex not in model
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda target: target.nearest(True),
+        lambda target: target.nearest(5, 2.5),
+        lambda target: target.nearest(5, True),
+        lambda target: target.nearest([0.5, "x"]),
+        lambda target: target.nearest([float("nan")] * 8),
+        lambda target: target.nearest(np.zeros((2, 8))),
+        lambda target: target.nearest_many(np.full((1, 8), np.inf)),
+        lambda target: target.recommend(True),
+        lambda target: target.degree(1.5),
+        lambda target: target.preview([5, 6], ["x", 1]),
+        lambda target: target.preview([5, 6], [1.0]),
+    ],
+)
+def test_client_refuses_values_that_a_model_refuses(mixed: Any, call: Any) -> None:
+    for target in mixed:
+        with pytest.raises(ripplevec.InvalidValueError):
+            call(target)
+
+
+def test_client_refuses_values_that_json_cannot_represent(client: ripplevec.Client) -> None:
+    with pytest.raises(ripplevec.InvalidValueError, match="request: expected values that JSON can represent"):
+        client.add_edges([("a", "b")], key=UUID_ID)  # type: ignore[arg-type]
+    with pytest.raises(ripplevec.InvalidValueError, match="since: expected a whole number, got '1'"):
+        next(client.changes("1"))  # type: ignore[arg-type]
 
 
 def test_put_labels_sets_them(start: Any) -> None:

@@ -77,7 +77,7 @@ class AsyncClient:
             Id of the vertex. A known vertex gets the edges in addition to those it has.
         neighbors : sequence of int or str, default ()
             Vertices that it is connected to.
-        weights : sequence of float, optional
+        weights : array_like of float, optional
             One positive weight per neighbor; 1 by default.
         time : float, datetime, datetime64, pandas.Timestamp or str, optional
             Time of the arrival; by default the latest time of any event.
@@ -419,7 +419,7 @@ class AsyncClient:
         ----------
         neighbors : sequence of int or str
             Known vertices.
-        weights : sequence of float, optional
+        weights : array_like of float, optional
             One positive weight per neighbor; 1 by default.
         attributes : {name: value} or vector of numbers, optional
             Attributes of the vertex.
@@ -544,8 +544,8 @@ class AsyncClient:
         """
         if since is None:
             stats = await self.stats()
-            since = stats["sequence"]
-        position = int(since)
+            since = int(stats["sequence"])
+        position = protocol.whole_number(since, "since")
         stream = self._follow(position)
 
         async def read_next() -> BatchChanges:

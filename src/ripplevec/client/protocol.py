@@ -7,13 +7,13 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
 import numpy as np
 from httpx_sse import ServerSentEvent
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ripplevec.attributes.input import (
     AttributesLike,
@@ -31,6 +31,7 @@ from ripplevec.batch import (
     Op,
     id_column,
     ids_to_list,
+    normalize_id,
     read_pairs,
     read_removals,
     refuse_attributes,
@@ -43,7 +44,7 @@ from ripplevec.util.retry_policy import RetryPolicy
 from ripplevec.vector_reads import ID_TYPES
 
 Vector: TypeAlias = NDArray[np.float32]
-Weights: TypeAlias = Sequence[float] | None
+Weights: TypeAlias = ArrayLike | None
 Newcomers: TypeAlias = Mapping[Id, IdsLike]
 
 Receipt: TypeAlias = dict[str, Any]
@@ -148,7 +149,7 @@ class Call(Generic[T]):
         """Return the keyword arguments for `httpx.Client.request`."""
         arguments: dict[str, Any] = {"method": self.method, "url": self.path, "params": dict(self.query)}
         if self.body is not None:
-            arguments["content"] = json.dumps(self.body, separators=(",", ":")).encode()
+            arguments["content"] = _encode(self.body)
             arguments["headers"] = {"Content-Type": "application/json"}
         return arguments
 
@@ -197,9 +198,9 @@ def add_vertex(
     attributes: Any = None,
 ) -> Call[Receipt]:
     """Return the request that adds a vertex with its edges."""
-    arrival: dict[str, Any] = {"id": vertex, "neighbors": _list_ids(neighbors, "neighbors")}
+    arrival: dict[str, Any] = {"id": normalize_id(vertex, "vertex"), "neighbors": _list_ids(neighbors, "neighbors")}
     if weights is not None:
-        arrival["weights"] = list(weights)
+        arrival["weights"] = _list_numbers(weights, "weights", "numbers, one per neighbor")
     if time is not None:
         (arrival["time"],) = times_to_json(time_column([time], 1))
     if attributes is not None:
@@ -223,9 +224,47 @@ def _list_ids(values: IdsLike, name: str = "ids") -> list[Id]:
     return ids_to_list(id_column(values, name))
 
 
+def _is_id(value: Any) -> bool:
+    return isinstance(value, ID_TYPES)
+
+
 def _list_newcomers(newcomers: Newcomers | None) -> list[tuple[Id, list[Id]]]:
     """Convert newcomers to a list for JSON, whose keys cannot be integers."""
-    return [(vertex, _list_ids(neighbors, "newcomers")) for vertex, neighbors in (newcomers or {}).items()]
+    return [
+        (normalize_id(vertex, "newcomers"), _list_ids(neighbors, "newcomers"))
+        for vertex, neighbors in (newcomers or {}).items()
+    ]
+
+
+def _list_numbers(values: Any, name: str, expected: str, dimensions: int = 1) -> list[Any]:
+    """Convert numbers to a list for JSON. The service checks their range."""
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidValueError.of(name, expected, values) from error
+    if numbers.ndim != dimensions or not np.isfinite(numbers).all():
+        raise InvalidValueError.of(name, f"finite {expected}", values)
+    return cast(list[Any], numbers.tolist())
+
+
+def _list_vector(vector: Any) -> list[float]:
+    """Convert a query vector to a list for JSON."""
+    return _list_numbers(vector, "vertex", "numbers of a vector, or an id (for several of them: nearest_many)")
+
+
+def whole_number(value: Any, name: str) -> int:
+    """Convert a whole number, also one of NumPy, for JSON. The service checks its range."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InvalidValueError.of(name, "a whole number", value)
+    return int(value)
+
+
+def _encode(body: Any) -> bytes:
+    """Encode a request body as JSON."""
+    try:
+        return json.dumps(body, separators=(",", ":")).encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError.of("request", "values that JSON can represent", str(error)) from error
 
 
 def add_edges(edges: EdgeListLike, key: str | None, attributes: AttributesLike = None) -> Call[Receipt]:
@@ -278,13 +317,13 @@ def nearest(
 ) -> Call[list[tuple[Id, float]]]:
     """Return the request for the nearest vertices of a vertex or a vector."""
     if among is not None:
-        queries = [vertex] if isinstance(vertex, int | str) else np.asarray(vertex, np.float64)[None]
-        call = nearest_many(queries, k, among)
+        queries = [vertex] if _is_id(vertex) else np.array([_list_vector(vertex)])
+        call = nearest_many(cast(Any, queries), k, among)
         return Call(call.method, call.path, call.body, parse=lambda body: parse_nearest_lists(body)[0])
-    if isinstance(vertex, int | str):
-        kind = "text" if isinstance(vertex, str) else "integer"
-        return Call("GET", f"{vertex_path(vertex)}/nearest", query={"k": k, "kind": kind}, parse=parse_nearest)
-    body = {"vector": np.asarray(vertex, np.float64).tolist(), "k": k}
+    if _is_id(vertex):
+        query = {"k": whole_number(k, "k"), "kind": id_kind(vertex)}
+        return Call("GET", f"{vertex_path(cast(Id, vertex))}/nearest", query=query, parse=parse_nearest)
+    body = {"vector": _list_vector(vertex), "k": whole_number(k, "k")}
     return Call("POST", "/v1/nearest", body, parse=parse_nearest)
 
 
@@ -292,9 +331,9 @@ def nearest_many(
     vertices: IdsLike | Vector, k: int, among: IdsLike | None = None
 ) -> Call[list[list[tuple[Id, float]]]]:
     """Return the request for the nearest vertices of each of several vertices or vectors."""
-    body: dict[str, Any] = {"k": k}
+    body: dict[str, Any] = {"k": whole_number(k, "k")}
     if isinstance(vertices, np.ndarray) and vertices.ndim == 2:
-        body["vectors"] = np.asarray(vertices, np.float64).tolist()
+        body["vectors"] = _list_numbers(vertices, "vertices", "numbers, one vector per row", dimensions=2)
     else:
         body["vertices"] = _list_ids(vertices, "vertices")
     if among is not None:
@@ -304,23 +343,23 @@ def nearest_many(
 
 def degree(ids: Id | IdsLike) -> Call[Any]:
     """Return the request for the number of edges of one vertex or several."""
-    if isinstance(ids, ID_TYPES):
-        return replace(degree([ids]), parse=lambda body: int(body["degrees"][0]))
-    body = {"ids": _list_ids(ids, "ids")}
+    if _is_id(ids):
+        return replace(degree([cast(Id, ids)]), parse=lambda body: int(body["degrees"][0]))
+    body = {"ids": _list_ids(cast(IdsLike, ids), "ids")}
     return Call("POST", "/v1/degrees", body, parse=lambda body: np.array(body["degrees"], np.int64))
 
 
 def vertex(vertex_id: Id) -> Call[dict[str, Any]]:
     """Return the request for a vertex: vector, degree, age and label."""
-    return Call("GET", vertex_path(vertex_id), query={"kind": "text" if isinstance(vertex_id, str) else "integer"})
+    return Call("GET", vertex_path(vertex_id), query={"kind": id_kind(vertex_id)})
 
 
 def nearest_by_attributes(attributes: Any, k: int) -> Call[list[tuple[Id, float]]]:
     """Return the request for the vertices with the attributes that are nearest to given ones or those of a vertex."""
-    if isinstance(attributes, int | str):
+    if _is_id(attributes):
         call = nearest(attributes, k)
         return replace(call, query={**call.query, "by": "attributes"})
-    body = {"attributes": _one_to_json("query", attributes), "k": k}
+    body = {"attributes": _one_to_json("query", attributes), "k": whole_number(k, "k")}
     return Call("POST", "/v1/attributes/nearest", body, parse=parse_nearest)
 
 
@@ -328,7 +367,7 @@ def preview(neighbors: IdsLike, weights: Weights, attributes: Any = None) -> Cal
     """Return the request for the vector that a new vertex with these neighbors and attributes would receive."""
     body: dict[str, Any] = {
         "neighbors": _list_ids(neighbors, "neighbors"),
-        "weights": None if weights is None else [*weights],
+        "weights": None if weights is None else _list_numbers(weights, "weights", "numbers, one per neighbor"),
     }
     if attributes is not None:
         body["attributes"] = _one_to_json("newcomer", attributes)
@@ -348,10 +387,10 @@ def recommend(
     vertex: Id | Sequence[Id], k: int, among: IdsLike | None, exclude: str | None, newcomers: Newcomers | None
 ) -> Call[list[Any]]:
     """Return the request for the most expected new edges of a vertex, or of each of several vertices."""
-    single = isinstance(vertex, int | str)
+    single = _is_id(vertex)
     body = {
-        "vertices": [vertex] if single else _list_ids(vertex, "vertices"),  # type: ignore[arg-type]
-        "k": k,
+        "vertices": _list_ids(cast(IdsLike, [vertex] if single else vertex), "vertices"),
+        "k": whole_number(k, "k"),
         "among": None if among is None else _list_ids(among, "among"),
         "exclude": exclude,
         "newcomers": _list_newcomers(newcomers),
@@ -362,7 +401,8 @@ def recommend(
 
 def put_labels(labels: Mapping[Id, str | None]) -> Call[int]:
     """Return the request that sets labels."""
-    return Call("PUT", "/v1/labels", {"labels": list(labels.items())}, parse=lambda body: int(body["labels"]))
+    rows = [(normalize_id(vertex, "labels"), label) for vertex, label in labels.items()]
+    return Call("PUT", "/v1/labels", {"labels": rows}, parse=lambda body: int(body["labels"]))
 
 
 def stats(digest: bool, full: bool) -> Call[dict[str, Any]]:
@@ -372,10 +412,15 @@ def stats(digest: bool, full: bool) -> Call[dict[str, Any]]:
 
 def vertex_path(vertex: Id) -> str:
     """Return the URL path of a vertex."""
-    segment = quote(str(vertex), safe="")
+    segment = quote(str(normalize_id(vertex, "vertex")), safe="")
     if segment in (".", ".."):  # a URL parser would resolve them as relative paths
         segment = segment.replace(".", "%2E")
     return f"/v1/vertices/{segment}"
+
+
+def id_kind(vertex: Any) -> str:
+    """Return the kind of an id in a URL path; a UUID becomes text."""
+    return "text" if isinstance(vertex, str | uuid.UUID) else "integer"
 
 
 def new_key() -> str:

@@ -78,7 +78,7 @@ class Client:
             Id of the vertex. A known vertex gets the edges in addition to those it has.
         neighbors : sequence of int or str, default ()
             Vertices that it is connected to.
-        weights : sequence of float, optional
+        weights : array_like of float, optional
             One positive weight per neighbor; 1 by default.
         time : float, datetime, datetime64, pandas.Timestamp or str, optional
             Time of the arrival; by default the latest time of any event.
@@ -420,7 +420,7 @@ class Client:
         ----------
         neighbors : sequence of int or str
             Known vertices.
-        weights : sequence of float, optional
+        weights : array_like of float, optional
             One positive weight per neighbor; 1 by default.
         attributes : {name: value} or vector of numbers, optional
             Attributes of the vertex.
@@ -545,8 +545,8 @@ class Client:
         """
         if since is None:
             stats = self.stats()
-            since = stats["sequence"]
-        position = int(since)
+            since = int(stats["sequence"])
+        position = protocol.whole_number(since, "since")
         stream = self._follow(position)
 
         def read_next() -> BatchChanges:
