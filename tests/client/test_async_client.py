@@ -8,6 +8,7 @@ import pytest
 
 import ripplevec
 from ripplevec.client.protocol import NotFoundError
+from ripplevec.errors import StateError
 
 
 def test_async_client_runs_concurrent_requests(start: Any) -> None:
@@ -74,3 +75,24 @@ def test_async_client_sets_and_searches_attributes(start: Any, papers: Any) -> N
                 await client.set_attributes(["unknown"], [{"graph": 1}])
 
     asyncio.run(work())
+
+
+def test_async_client_after_close_raises_state_error(start: Any) -> None:
+    url = start().url
+
+    async def use_closed_client() -> None:
+        async with ripplevec.AsyncClient(url) as client:
+            assert (await client.stats())["sequence"] == 0
+        await client.stats()
+
+    with pytest.raises(StateError, match=r"the client is closed\. Create another client\."):
+        asyncio.run(use_closed_client())
+
+
+def test_async_client_in_another_event_loop_raises_state_error(start: Any) -> None:
+    client = ripplevec.AsyncClient(start().url)
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        assert first.run(client.stats())["sequence"] == 0
+        with pytest.raises(StateError, match=r"the client belongs to another event loop .*\. Create another client\."):
+            second.run(client.stats())
+        first.run(client.aclose())

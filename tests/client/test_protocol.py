@@ -79,7 +79,7 @@ def send_with_retries(retries: int, *responses: httpx.Response) -> list[float]:
     remaining = list(responses)
     retrying = Retrying(**protocol.retry_policy(retries).arguments(), sleep=delays.append)
     with suppress(protocol.ServiceError):
-        retrying(lambda: protocol.parse_response(remaining.pop(0)))
+        retrying(lambda: protocol.stats(False, False).parse_response(remaining.pop(0)))
     assert not remaining
     return delays
 
@@ -95,7 +95,7 @@ def test_retry_policy_honors_retry_after_and_ends() -> None:
 
 def parse_events(text: str) -> list[protocol.BatchChanges]:
     response = httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=text.encode())
-    parsed = (protocol.parse_event(event) for event in EventSource(response).iter_sse())
+    parsed = (protocol.parse_event(event, httpx.URL("http://h")) for event in EventSource(response).iter_sse())
     return [changes for changes in parsed if changes is not None]
 
 

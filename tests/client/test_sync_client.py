@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import pickle
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import UUID
 
@@ -19,8 +22,14 @@ from scipy.sparse import coo_array
 import ripplevec
 from ripplevec import Op
 from ripplevec.client import protocol
-from ripplevec.client.protocol import NotFoundError, ServiceError, TooOldError, UnreachableServiceError
-from ripplevec.errors import UnknownEdgeError, UnknownVertexError
+from ripplevec.client.protocol import (
+    NotFoundError,
+    ServiceError,
+    TooOldError,
+    UnexpectedResponseError,
+    UnreachableServiceError,
+)
+from ripplevec.errors import StateError, UnknownEdgeError, UnknownVertexError
 from ripplevec.service.security import Tokens
 from ripplevec.service.settings import Limits
 
@@ -454,10 +463,114 @@ def test_client_raises_the_error_of_a_model_for_a_refused_value(client: rippleve
     assert pickle.loads(pickle.dumps(caught.value)).status == 422
 
 
-@pytest.mark.parametrize("url", ["localhost:8080", "", "ftp://localhost"])
-def test_client_of_an_address_without_scheme_is_refused(url: str) -> None:
-    with pytest.raises(ripplevec.InvalidValueError, match=f"url: expected an address such as http.*, got '{url}'"):
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8080",
+        "",
+        "ftp://localhost",
+        "http://",
+        "http://localhost:port",
+        "http://localhost:65536",
+        8080,
+    ],
+)
+def test_client_of_an_address_that_cannot_be_used_is_refused(url: Any) -> None:
+    message = f"url: expected an address such as http.*, got {re.escape(repr(url))}"
+    with pytest.raises(ripplevec.InvalidValueError, match=message):
         ripplevec.Client(url)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"token": "two words"}, "token: expected ASCII text without spaces"),
+        ({"token": "töken"}, "token: expected ASCII text without spaces"),
+        ({"token": "token\n"}, "token: expected ASCII text without spaces and line ends, got other characters"),
+        ({"timeout": "90"}, "timeout: expected a number of seconds > 0 .*, got '90'"),
+        ({"timeout": -1}, "timeout: expected a number of seconds > 0 .*, got -1"),
+        ({"timeout": float("inf")}, "timeout: expected a number of seconds > 0 .*, got inf"),
+        ({"retries": 1.5}, "retries: expected a whole number ≥ 0, got 1.5"),
+        ({"retries": -1}, "retries: expected a whole number ≥ 0, got -1"),
+    ],
+)
+def test_client_with_an_option_that_cannot_be_used_is_refused(options: Any, message: str) -> None:
+    with pytest.raises(ripplevec.InvalidValueError, match=message):
+        ripplevec.Client("http://127.0.0.1:1", **options)
+
+
+def test_client_after_close_raises_state_error(service: Any) -> None:
+    client = ripplevec.Client(service.url)
+    changes = client.changes(since=0)
+    next(changes)
+    client.close()
+    for call in (client.stats, lambda: client.add_edges([("a", "b")]), lambda: [*changes]):
+        with pytest.raises(StateError, match=r"the client is closed\. Create another client\."):
+            call()
+
+
+def test_id_that_does_not_fit_in_an_address_is_refused(client: ripplevec.Client) -> None:
+    with pytest.raises(ripplevec.InvalidValueError, match="request: expected an id that fits in an address, got"):
+        client.vertex("x" * 70_000)
+
+
+@contextmanager
+def serve_bytes(body: bytes, **headers: str) -> Iterator[str]:
+    """Run a server that answers every request with these bytes; yield its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(200)
+            for name, value in {**headers, "Content_Length": str(len(body))}.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET
+
+        def log_message(self, *arguments: Any) -> None:
+            """Write no log."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "got"),
+    [
+        (b"<html>Welcome", {"Content_Type": "text/html"}, r"'<html>Welcome' of type 'text/html'"),
+        (b"\xff", {}, "of type ''"),
+        (b"{}", {}, r"'\{\}'"),
+        (b"[1]", {}, r"'\[1\]'"),
+        (b"no gzip", {"Content_Encoding": "gzip"}, "one that cannot be decoded"),
+    ],
+)
+def test_response_of_another_server_raises_unexpected_response(body: bytes, headers: Any, got: str) -> None:
+    message = rf"http://127\.0\.0\.1:\d+.*: expected a response of `ripplevec serve`, got .*{got}.*Check the address"
+    with serve_bytes(body, **headers) as url, ripplevec.Client(url, retries=0) as client:
+        for call in (client.stats, lambda: client.nearest("a"), lambda: client.vectors(["a"])):
+            with pytest.raises(UnexpectedResponseError, match=message):
+                call()
+        with pytest.raises(UnexpectedResponseError, match=r"Content-Type.*Check the address"):
+            next(client.changes(since=0))
+
+
+@pytest.mark.parametrize("data", ["no json", "[]", '{"sequence": 1}'])
+def test_change_event_that_cannot_be_read_raises_unexpected_response(data: str) -> None:
+    event = f"event: changes\ndata: {data}\n\n".encode()
+    with (
+        serve_bytes(event, Content_Type="text/event-stream") as url,
+        ripplevec.Client(url, retries=0) as client,
+        pytest.raises(UnexpectedResponseError, match=rf"got the event {re.escape(repr(data))}"),
+    ):
+        next(client.changes(since=0))
 
 
 def test_client_repr_names_the_address() -> None:

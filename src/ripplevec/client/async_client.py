@@ -558,7 +558,7 @@ class AsyncClient:
 
         try:
             while True:
-                with protocol.translate_connection_errors(self._http):
+                with protocol.translate_errors(self._http):
                     changes: BatchChanges = await self._retrying()(read_next)
                 position = changes.sequence if changes.last else position
                 yield changes
@@ -574,14 +574,14 @@ class AsyncClient:
                 await source.response.aread()
                 raise protocol.error_of(source.response)
             async for event in source.aiter_sse():
-                if (changes := protocol.parse_event(event)) is not None:
+                if (changes := protocol.parse_event(event, source.response.url)) is not None:
                     yield changes
 
     async def _send(self, call: Call[T]) -> T:
         async def request() -> T:
             return call.parse_response(await self._http.request(**call.arguments()))
 
-        with protocol.translate_connection_errors(self._http):
+        with protocol.translate_errors(self._http):
             return await self._retrying()(request)
 
     def _retrying(self) -> AsyncRetrying:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 import numpy as np
-from httpx_sse import ServerSentEvent
+from httpx_sse import ServerSentEvent, SSEError
 from numpy.typing import ArrayLike, NDArray
 
 from ripplevec.attributes.input import (
@@ -38,7 +38,14 @@ from ripplevec.batch import (
     time_column,
     times_to_json,
 )
-from ripplevec.errors import InvalidValueError, RipplevecError, UnknownEdgeError, UnknownVertexError
+from ripplevec.errors import (
+    InvalidValueError,
+    RipplevecError,
+    StateError,
+    UnknownEdgeError,
+    UnknownVertexError,
+    shorten,
+)
 from ripplevec.times import TimeLike
 from ripplevec.util.retry_policy import RetryPolicy
 from ripplevec.vector_reads import ID_TYPES
@@ -56,6 +63,8 @@ STREAM_TIMEOUT = 90.0
 """Seconds of silence after which a change stream counts as dead; the service sends a heartbeat every 15 s."""
 
 _INITIAL_DELAY, _MAX_DELAY = 0.2, 30.0
+_MAX_TIMEOUT = 1_000_000_000
+_PARSE_ERRORS = (ValueError, LookupError, TypeError, AttributeError)
 _RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 
 
@@ -117,18 +126,37 @@ class UnreachableServiceError(RipplevecError, ConnectionError):
     """The service cannot be reached, or the connection was lost and no retry is left. Also a `ConnectionError`."""
 
 
+class UnexpectedResponseError(RipplevecError):
+    """A response does not come from a service of this package, or is damaged."""
+
+    @classmethod
+    def of(cls, url: httpx.URL, got: str) -> UnexpectedResponseError:
+        """Create the error for what the server at an address has sent."""
+        advice = "Check the address: another program may answer there, or a proxy on the way"
+        return cls(f"{url}: expected a response of `ripplevec serve`, got {got}. {advice}.")
+
+
 @contextmanager
-def translate_connection_errors(http: httpx.Client | httpx.AsyncClient) -> Iterator[None]:
-    """Raise connection errors of the HTTP library as `UnreachableServiceError`."""
+def translate_errors(http: httpx.Client | httpx.AsyncClient) -> Iterator[None]:
+    """Raise errors of the HTTP libraries as errors of this package."""
     try:
         yield
+    except (httpx.DecodingError, SSEError) as error:
+        raise UnexpectedResponseError.of(http.base_url, f"one that cannot be decoded ({error})") from error
     except httpx.TransportError as error:
         advice = "Check the address, and that `ripplevec serve` is running"
         reason = str(error) or type(error).__name__
         raise UnreachableServiceError(f"{http.base_url} cannot be reached: {reason}. {advice}.") from error
+    except httpx.InvalidURL as error:
+        raise InvalidValueError.of("request", "an id that fits in an address", str(error)) from error
+    except RuntimeError as error:  # closed, before or meanwhile; with asyncio also after another event loop
+        reason = "is closed" if http.is_closed else f"belongs to another event loop ({error})"
+        raise StateError(f"the client {reason}. Create another client.") from error
 
 
-def _identity(body: Any) -> Any:
+def _require_sequence(body: Any) -> Any:
+    """Return a response body with a sequence number, as every document of the service has one."""
+    body["sequence"]
     return body
 
 
@@ -143,7 +171,7 @@ class Call(Generic[T]):
     path: str
     body: Any = None
     query: Mapping[str, Any] = field(default_factory=dict)
-    parse: Callable[[Any], T] = _identity
+    parse: Callable[[Any], T] = _require_sequence
 
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments for `httpx.Client.request`."""
@@ -155,7 +183,7 @@ class Call(Generic[T]):
 
     def parse_response(self, response: httpx.Response) -> T:
         """Return the result of a successful response; raise the matching error otherwise."""
-        return self.parse(parse_response(response))
+        return parse_response(response, self.parse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,11 +456,17 @@ def new_key() -> str:
     return uuid.uuid4().hex
 
 
-def parse_response(response: httpx.Response) -> Any:
-    """Return the JSON body of a successful response; raise the matching error otherwise."""
-    if response.is_success:
-        return response.json()
-    raise error_of(response)
+def parse_response(response: httpx.Response, parse: Callable[[Any], T]) -> T:
+    """Return what `parse` makes of the JSON body of a successful response; raise the matching error otherwise."""
+    if not response.is_success:
+        raise error_of(response)
+    try:
+        return parse(response.json())
+    except RipplevecError:
+        raise
+    except _PARSE_ERRORS as error:
+        got = f"{shorten(response.text)} of type {response.headers.get('content-type', '')!r}"
+        raise UnexpectedResponseError.of(response.url, got) from error
 
 
 def error_of(response: httpx.Response) -> ServiceError:
@@ -477,27 +511,32 @@ def parse_vector(body: Mapping[str, Any]) -> Vector:
     return np.array(body["vector"], np.float32)
 
 
-def parse_event(event: ServerSentEvent) -> BatchChanges | None:
+def parse_event(event: ServerSentEvent, url: httpx.URL) -> BatchChanges | None:
     """Parse one server-sent event; None for a heartbeat. Raise `TooOldError` if the reader fell too far behind."""
     if event.event == "gone":
         raise TooOldError(410, "the requested changes are no longer kept; read the vectors again")
     if event.event != "changes":
         return None
-    message = event.json()
-    rows = message["changes"]
-    return BatchChanges(
-        message["sequence"],
-        [row["id"] for row in rows],
-        np.array([row["vector"] for row in rows], np.float32),
-        [row["arrived"] for row in rows],
-        message["removed"],
-        message["anchored"],
-        message.get("part", 0) + 1 == message.get("parts", 1),
-    )
+    try:
+        message = event.json()
+        rows = message["changes"]
+        return BatchChanges(
+            message["sequence"],
+            [row["id"] for row in rows],
+            np.array([row["vector"] for row in rows], np.float32),
+            [row["arrived"] for row in rows],
+            message["removed"],
+            message["anchored"],
+            message.get("part", 0) + 1 == message.get("parts", 1),
+        )
+    except _PARSE_ERRORS as error:
+        raise UnexpectedResponseError.of(url, f"the event {shorten(event.data)}") from error
 
 
 def retry_policy(retries: int) -> RetryPolicy:
     """Return the policy for requests: repeat after a lost connection or a temporary refusal of the service."""
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        raise InvalidValueError.of("retries", "a whole number ≥ 0", retries)
     return RetryPolicy(
         is_temporary=_is_temporary,
         initial_delay=_INITIAL_DELAY,
@@ -511,12 +550,25 @@ def retry_policy(retries: int) -> RetryPolicy:
 def _is_temporary(error: BaseException) -> bool:
     if isinstance(error, ServiceError):
         return error.status in _RETRYABLE_STATUSES
-    return isinstance(error, httpx.TransportError)
+    return isinstance(error, httpx.TransportError) and not isinstance(error, SSEError)
 
 
 def client_options(url: str, token: str | None, timeout: float) -> dict[str, Any]:
     """Return the keyword arguments for `httpx.Client` and `httpx.AsyncClient`."""
-    if not url.startswith(("http://", "https://")):
-        raise InvalidValueError.of("url", "an address such as http://127.0.0.1:8080", url)
+    if token and not (isinstance(token, str) and token.isascii() and token.isprintable() and " " not in token):
+        raise InvalidValueError("token: expected ASCII text without spaces and line ends, got other characters")
+    if not (isinstance(timeout, int | float) and 0 < timeout <= _MAX_TIMEOUT):
+        raise InvalidValueError.of("timeout", f"a number of seconds > 0 and ≤ {_MAX_TIMEOUT:,}", timeout)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return {"base_url": url, "headers": headers, "timeout": timeout}
+    return {"base_url": _read_address(url), "headers": headers, "timeout": timeout}
+
+
+def _read_address(url: Any) -> httpx.URL:
+    """Return the address of a service."""
+    try:
+        address = httpx.URL(url)
+        if address.scheme in ("http", "https") and address.host and (address.port or 1) < 1 << 16:
+            return address
+    except (httpx.InvalidURL, TypeError):
+        pass
+    raise InvalidValueError.of("url", "an address such as http://127.0.0.1:8080", url)

@@ -559,7 +559,7 @@ class Client:
 
         try:
             while True:
-                with protocol.translate_connection_errors(self._http):
+                with protocol.translate_errors(self._http):
                     changes: BatchChanges = self._retrying()(read_next)
                 position = changes.sequence if changes.last else position
                 yield changes
@@ -573,14 +573,14 @@ class Client:
                 source.response.read()
                 raise protocol.error_of(source.response)
             for event in source.iter_sse():
-                if (changes := protocol.parse_event(event)) is not None:
+                if (changes := protocol.parse_event(event, source.response.url)) is not None:
                     yield changes
 
     def _send(self, call: Call[T]) -> T:
         def request() -> T:
             return call.parse_response(self._http.request(**call.arguments()))
 
-        with protocol.translate_connection_errors(self._http):
+        with protocol.translate_errors(self._http):
             return self._retrying()(request)
 
     def _retrying(self) -> Retrying:
