@@ -1135,6 +1135,8 @@ class Embedder(VectorReads):
         ------
         UnknownVertexError
             If the vertex is not in the model.
+        InvalidValueError
+            If `limit` cannot be used.
 
         Examples
         --------
@@ -1142,6 +1144,8 @@ class Embedder(VectorReads):
         >>> Embedder(dim=2).fit([("a", "b"), ("b", "c", 2.5)]).neighbors("b")
         [('c', 2.5), ('a', 1.0)]
         """
+        if limit is not None:
+            _check_count(limit, "limit", 0)
         column = id_column([vertex])
         with self._lock.reading():
             engine = self._engine
@@ -1729,9 +1733,9 @@ def load(directory: str | PathLike[str], *, storage_dir: str | PathLike[str] | N
     return Embedder.load(directory, storage_dir=storage_dir)
 
 
-def _check_count(k: Any) -> None:
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise InvalidValueError.of("k", "a whole number ≥ 1", k)
+def _check_count(value: Any, name: str = "k", minimum: int = 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+        raise InvalidValueError.of(name, f"a whole number ≥ {minimum}", value)
 
 
 def _spectrum_shares(engine: Engine, attainable: dict[Any, float] | None = None) -> list[float]:

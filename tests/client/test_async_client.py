@@ -22,6 +22,9 @@ def test_async_client_runs_concurrent_requests(start: Any) -> None:
             assert np.array_equal(await client.vectors([3]), [await client.vector(3)])
             assert (await client.vertex("v"))["degree"] == 2
             assert len(await client.nearest(3, 2)) == 2
+            assert await client.neighbors("v") == await client.neighbours("v") == [(1, 1.0), (0, 1.0)]
+            assert (await client.age(["v"])).tolist() == [0]
+            assert (await client.transform([3])).shape == (1, 8)
             assert (await client.preview([1])).shape == (8,)
             assert (await client.remove_edges([("v", 0)]))["sequence"] == 32
             assert (await client.remove_vertex("v"))["removed"] == 1

@@ -121,6 +121,18 @@ def test_edges_in_any_form_are_added_and_removed_as_by_an_embedder(start: Any, f
         assert client.stats()["edges"] == len(ring) - 2
 
 
+def test_partial_fit_names_the_columns_of_a_table_as_an_embedder(start: Any) -> None:
+    parameters = {"dim": 4, "threads": 1, "half_life": 10.0, "anchor_growth": 0}
+    service, model = start(parameters=parameters), ripplevec.Embedder(**parameters)
+    table = pd.DataFrame({"payer": ["a", "b"], "payee": ["b", "c"], "amount": [1.5, 2.0], "day": [1.0, 3.0]})
+    columns = {"src": "payer", "dst": "payee", "weight": "amount", "time": "day"}
+    with ripplevec.Client(service.url) as client:
+        for target in (client, model):
+            target.partial_fit(table, **columns)
+            target.partial_fit([("c", "d"), ("d", "a")], time=[4.0, 5.0])
+        assert client.stats(digest=True)["digest"] == model.digest()
+
+
 def test_batch_with_operations_is_applied_as_by_an_embedder(start: Any) -> None:
     parameters = {"dim": 4, "threads": 1, "half_life": 10.0, "anchor_growth": 0}
     service, model = start(parameters=parameters), ripplevec.Embedder(**parameters)
@@ -195,6 +207,10 @@ def mixed(attributed: Any) -> Iterator[tuple[ripplevec.Client, ripplevec.Embedde
         lambda target, vertex: target.nearest(vertex, 2, among=[vertex, np.int32(6), "p0"]),
         lambda target, vertex: target.nearest_many([vertex, 6], np.int64(2)),
         lambda target, vertex: target.nearest_by_attributes(vertex, np.int64(1)),
+        lambda target, vertex: target.nearest_by_attributes(vertex, among=np.array(["p0", "p7"])),
+        lambda target, vertex: target.nearest_by_attributes({"graph": np.float32(1)}, among=[vertex, "p7"]),
+        lambda target, vertex: target.age([vertex, 6]),
+        lambda target, vertex: target.neighbors(vertex, np.int64(2)),
         lambda target, vertex: target.recommend(vertex, np.int64(2)),
         lambda target, vertex: target.recommend([vertex], 2, among=[np.int64(6), UUID_ID]),
         lambda target, vertex: target.degree(vertex),
@@ -233,6 +249,9 @@ def test_client_writes_accept_ids_and_numbers_that_a_model_accepts(mixed: Any, v
         lambda target: target.nearest_many(np.full((1, 8), np.inf)),
         lambda target: target.recommend(True),
         lambda target: target.degree(1.5),
+        lambda target: target.neighbors(5, -1),
+        lambda target: target.neighbors(5, 1.0),
+        lambda target: target.age(5),
         lambda target: target.preview([5, 6], ["x", 1]),
         lambda target: target.preview([5, 6], [1.0]),
     ],
@@ -425,6 +444,12 @@ def test_client_reads_many_vertices_like_the_model(service: Any, client: ripplev
     assert client.degree("r0") == model.degree("r0")
     assert client.nearest_many(names, 3) == model.nearest_many(names, 3)
     assert client.nearest_many(model[names], 3) == model.nearest_many(model[names], 3)
+    assert np.array_equal(client.transform(names), model.transform(names))
+    assert client.age(names).dtype == model.age(names).dtype
+    assert np.array_equal(client.age(np.array(names)), model.age(names))
+    for limit in (None, 0, 2, np.int64(3)):
+        assert client.neighbors("r0", limit) == model.neighbors("r0", limit)
+        assert client.neighbours("r0", limit) == model.neighbours("r0", limit)
     for query in ("r0", model["r0"]):
         assert client.nearest(query, 2, among=["r3", "r9"]) == model.nearest(query, 2, among=["r3", "r9"])
 
@@ -434,6 +459,8 @@ def test_client_reads_many_vertices_like_the_model(service: Any, client: ripplev
     [
         lambda client: client.degree("x"),
         lambda client: client.degree(["r0", "x"]),
+        lambda client: client.age(["r0", "x"]),
+        lambda client: client.neighbors("x"),
         lambda client: client.nearest("x"),
         lambda client: client.nearest_many(["x"]),
         lambda client: client.vertex("x"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 import httpx
+import numpy as np
 from httpx_sse import aconnect_sse
+from numpy.typing import NDArray
 from tenacity import AsyncRetrying
 
 from ripplevec.attributes.input import AttributesLike
@@ -65,9 +67,9 @@ class AsyncClient:
         weights: Weights = None,
         time: TimeLike | None = None,
         *,
-        key: str | None = None,
         attributes: Any = None,
         neighbours: IdsLike | None = None,
+        key: str | None = None,
     ) -> Vector:
         """Add a vertex with its edges and return its vector.
 
@@ -81,12 +83,12 @@ class AsyncClient:
             One positive weight per neighbor; 1 by default.
         time : float, datetime, datetime64, pandas.Timestamp or str, optional
             Time of the arrival; by default the latest time of any event.
-        key : str, optional
-            Idempotency key: a batch with a key that was applied before is not applied again. Unique by default.
         attributes : {name: value} or vector of numbers, optional
             Attributes of the vertex, which replace earlier ones. Names are sent as texts.
         neighbours : sequence of int or str, optional
-            British spelling of `neighbors`.
+            British spelling of `neighbors`; giving both is an error.
+        key : str, optional
+            Idempotency key: a batch with a key that was applied before is not applied again. Unique by default.
 
         Returns
         -------
@@ -120,7 +122,15 @@ class AsyncClient:
         return await self._send(protocol.add_edges(edges, key))
 
     async def partial_fit(
-        self, edges: EdgeListLike, *, key: str | None = None, attributes: AttributesLike = None
+        self,
+        edges: EdgeListLike,
+        *,
+        src: Any = None,
+        dst: Any = None,
+        weight: Any = None,
+        time: Any = None,
+        attributes: AttributesLike | None = None,
+        key: str | None = None,
     ) -> dict[str, Any]:
         """Apply a batch: add edges and set attributes of vertices.
 
@@ -129,18 +139,21 @@ class AsyncClient:
         edges : edge list
             Edges in any form that `Embedder.partial_fit` accepts, or a `Batch`, which can also remove edges and
             vertices.
-        key : str, optional
-            Idempotency key; unique by default.
+        src, dst, weight, time : label of a column, optional
+            Names of the columns of a table, as for `Embedder.fit`.
         attributes : mapping, pair or table, optional
             Attributes of vertices, in any form that `Embedder.fit` accepts. Unknown vertices are added. Names are sent
             as texts.
+        key : str, optional
+            Idempotency key; unique by default.
 
         Returns
         -------
         dict
             Sequence number of the batch and its counts.
         """
-        return await self._send(protocol.add_edges(edges, key, attributes))
+        columns = {"src": src, "dst": dst, "weight": weight, "time": time}
+        return await self._send(protocol.add_edges(edges, key, attributes, **columns))
 
     async def set_attributes(self, ids: IdsLike, attributes: Any, *, key: str | None = None) -> dict[str, Any]:
         """Set the attributes of vertices, and replace those that they had.
@@ -210,13 +223,13 @@ class AsyncClient:
         """
         return await self._send(protocol.remove_vertices([vertex], key))
 
-    async def vectors(self, ids: Iterable[Id]) -> Vector:
+    async def vectors(self, ids: IdsLike) -> Vector:
         """Return the vectors of vertices.
 
         Parameters
         ----------
-        ids : iterable of int or str
-            Ids of the vertices.
+        ids : list, array, series or Arrow array of int or str
+            The vertices.
 
         Returns
         -------
@@ -229,6 +242,21 @@ class AsyncClient:
             If some vertices are unknown; the error names them.
         """
         return await self._send(protocol.vectors(ids))
+
+    async def transform(self, ids: IdsLike) -> Vector:
+        """Return the vectors of vertices. The same as `vectors`, under the name of scikit-learn.
+
+        Parameters
+        ----------
+        ids : list, array, series or Arrow array of int or str
+            The vertices.
+
+        Returns
+        -------
+        ndarray of shape (len(ids), dim)
+            One row per id.
+        """
+        return await self.vectors(ids)
 
     async def vector(self, vertex: Id) -> Vector:
         """Return the vector of one vertex.
@@ -311,6 +339,52 @@ class AsyncClient:
         """
         return await self._send(protocol.degree(ids))
 
+    async def age(self, ids: IdsLike) -> NDArray[np.int64]:
+        """Return the number of vertices that arrived after each of these vertices.
+
+        Parameters
+        ----------
+        ids : list, array, series or Arrow array of int or str
+            The vertices.
+
+        Returns
+        -------
+        int64 array
+            One number per id.
+
+        Raises
+        ------
+        UnknownVertexError
+            If vertices are unknown; the error names them.
+        """
+        return await self._send(protocol.age(ids))
+
+    async def neighbors(self, vertex: Id, limit: int | None = None) -> list[tuple[Id, float]]:
+        """Return the neighbors of a vertex with the weights of the edges, latest edge first.
+
+        Parameters
+        ----------
+        vertex : int or str
+            The vertex.
+        limit : int, optional
+            Maximum number of neighbors. By default all; the service refuses that for more than 10,000.
+
+        Returns
+        -------
+        list of (id, weight)
+            The neighbors.
+
+        Raises
+        ------
+        UnknownVertexError
+            If the vertex is unknown.
+        """
+        return await self._send(protocol.neighbors(vertex, limit))
+
+    async def neighbours(self, vertex: Id, limit: int | None = None) -> list[tuple[Id, float]]:
+        """Return the neighbors of a vertex. British spelling of `neighbors`."""
+        return await self.neighbors(vertex, limit)
+
     async def vertex(self, vertex: Id) -> dict[str, Any]:
         """Return the vector, degree, age and label of a vertex.
 
@@ -383,7 +457,9 @@ class AsyncClient:
         """
         return await self._send(protocol.nearest_many(vertices, k, among))
 
-    async def nearest_by_attributes(self, attributes: Any, k: int = 10) -> list[tuple[Id, float]]:
+    async def nearest_by_attributes(
+        self, attributes: Any, k: int = 10, *, among: IdsLike | None = None
+    ) -> list[tuple[Id, float]]:
         """Return the vertices with the most similar attributes, whatever their edges, best first.
 
         Parameters
@@ -392,6 +468,8 @@ class AsyncClient:
             Attributes, or a vertex, which is left out of the result.
         k : int, default 10
             Number of vertices.
+        among : ids, optional
+            The vertices to choose from; all by default.
 
         Returns
         -------
@@ -403,7 +481,7 @@ class AsyncClient:
         NotFoundError
             If the vertex is unknown.
         """
-        return await self._send(protocol.nearest_by_attributes(attributes, k))
+        return await self._send(protocol.nearest_by_attributes(attributes, k, among))
 
     async def preview(
         self,

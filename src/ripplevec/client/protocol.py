@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar, cast
@@ -295,9 +295,11 @@ def _encode(body: Any) -> bytes:
         raise InvalidValueError.of("request", "values that JSON can represent", str(error)) from error
 
 
-def add_edges(edges: EdgeListLike, key: str | None, attributes: AttributesLike = None) -> Call[Receipt]:
+def add_edges(
+    edges: EdgeListLike, key: str | None, attributes: AttributesLike | None = None, **columns: Any
+) -> Call[Receipt]:
     """Return the request that applies a batch, given in any form that `Embedder.partial_fit` accepts."""
-    batch, own_attributes = split_attributes(Batch.from_any(edges))
+    batch, own_attributes = split_attributes(Batch.from_any(edges, **columns))
     body: dict[str, Any] = {"key": key or new_key(), "edges": _list_edges(batch)}
     rows = own_attributes if attributes is None else read_attributes(attributes)
     if rows is not None:
@@ -330,12 +332,12 @@ def remove_edges(edges: EdgeListLike, key: str | None) -> Call[Receipt]:
     return Call("DELETE", "/v1/edges", {"key": key or new_key(), "edges": _list_pairs(batch)})
 
 
-def remove_vertices(vertices: Iterable[Id], key: str | None) -> Call[Receipt]:
+def remove_vertices(vertices: IdsLike, key: str | None) -> Call[Receipt]:
     """Return the request that removes vertices with all their edges."""
     return Call("DELETE", "/v1/vertices", {"key": key or new_key(), "ids": _list_ids(vertices)})
 
 
-def vectors(ids: Iterable[Id]) -> Call[Vector]:
+def vectors(ids: IdsLike) -> Call[Vector]:
     """Return the request for the vectors of vertices."""
     return Call("POST", "/v1/vectors", {"ids": _list_ids(ids)}, parse=parse_vectors)
 
@@ -377,17 +379,32 @@ def degree(ids: Id | IdsLike) -> Call[Any]:
     return Call("POST", "/v1/degrees", body, parse=lambda body: np.array(body["degrees"], np.int64))
 
 
+def age(ids: IdsLike) -> Call[NDArray[np.int64]]:
+    """Return the request for the number of vertices that arrived after each of several vertices."""
+    return Call("POST", "/v1/ages", {"ids": _list_ids(ids)}, parse=lambda body: np.array(body["ages"], np.int64))
+
+
+def neighbors(vertex: Id, limit: int | None) -> Call[list[tuple[Id, float]]]:
+    """Return the request for the neighbors of a vertex with the weights of the edges."""
+    maximum = None if limit is None else whole_number(limit, "limit")
+    body = {"vertex": normalize_id(vertex, "vertex"), "limit": maximum}
+    return Call("POST", "/v1/neighbors", body, parse=parse_neighbors)
+
+
 def vertex(vertex_id: Id) -> Call[dict[str, Any]]:
     """Return the request for a vertex: vector, degree, age and label."""
     return Call("GET", vertex_path(vertex_id), query={"kind": id_kind(vertex_id)})
 
 
-def nearest_by_attributes(attributes: Any, k: int) -> Call[list[tuple[Id, float]]]:
+def nearest_by_attributes(attributes: Any, k: int, among: IdsLike | None = None) -> Call[list[tuple[Id, float]]]:
     """Return the request for the vertices with the attributes that are nearest to given ones or those of a vertex."""
+    body: dict[str, Any] = {"k": whole_number(k, "k")}
     if _is_id(attributes):
-        call = nearest(attributes, k)
-        return replace(call, query={**call.query, "by": "attributes"})
-    body = {"attributes": _one_to_json("query", attributes), "k": whole_number(k, "k")}
+        body["vertex"] = normalize_id(attributes, "vertex")
+    else:
+        body["attributes"] = _one_to_json("query", attributes)
+    if among is not None:
+        body["among"] = _list_ids(among, "among")
     return Call("POST", "/v1/attributes/nearest", body, parse=parse_nearest)
 
 
@@ -494,6 +511,11 @@ def parse_vectors(body: Mapping[str, Any]) -> Vector:
 def parse_nearest(body: Mapping[str, Any]) -> list[tuple[Id, float]]:
     """Return the vertices in a response body with their cosines."""
     return [(name, cosine) for name, cosine in body["nearest"]]
+
+
+def parse_neighbors(body: Mapping[str, Any]) -> list[tuple[Id, float]]:
+    """Return the neighbors in a response body with the weights of the edges."""
+    return [(name, weight) for name, weight in body["neighbors"]]
 
 
 def parse_nearest_lists(body: Mapping[str, Any]) -> list[list[tuple[Id, float]]]:

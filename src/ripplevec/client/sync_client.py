@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 import httpx
+import numpy as np
 from httpx_sse import connect_sse
+from numpy.typing import NDArray
 from tenacity import Retrying
 
 from ripplevec.attributes.input import AttributesLike
@@ -66,9 +68,9 @@ class Client:
         weights: Weights = None,
         time: TimeLike | None = None,
         *,
-        key: str | None = None,
         attributes: Any = None,
         neighbours: IdsLike | None = None,
+        key: str | None = None,
     ) -> Vector:
         """Add a vertex with its edges and return its vector.
 
@@ -82,12 +84,12 @@ class Client:
             One positive weight per neighbor; 1 by default.
         time : float, datetime, datetime64, pandas.Timestamp or str, optional
             Time of the arrival; by default the latest time of any event.
-        key : str, optional
-            Idempotency key: a batch with a key that was applied before is not applied again. Unique by default.
         attributes : {name: value} or vector of numbers, optional
             Attributes of the vertex, which replace earlier ones. Names are sent as texts.
         neighbours : sequence of int or str, optional
-            British spelling of `neighbors`.
+            British spelling of `neighbors`; giving both is an error.
+        key : str, optional
+            Idempotency key: a batch with a key that was applied before is not applied again. Unique by default.
 
         Returns
         -------
@@ -121,7 +123,15 @@ class Client:
         return self._send(protocol.add_edges(edges, key))
 
     def partial_fit(
-        self, edges: EdgeListLike, *, key: str | None = None, attributes: AttributesLike = None
+        self,
+        edges: EdgeListLike,
+        *,
+        src: Any = None,
+        dst: Any = None,
+        weight: Any = None,
+        time: Any = None,
+        attributes: AttributesLike | None = None,
+        key: str | None = None,
     ) -> dict[str, Any]:
         """Apply a batch: add edges and set attributes of vertices.
 
@@ -130,18 +140,21 @@ class Client:
         edges : edge list
             Edges in any form that `Embedder.partial_fit` accepts, or a `Batch`, which can also remove edges and
             vertices.
-        key : str, optional
-            Idempotency key; unique by default.
+        src, dst, weight, time : label of a column, optional
+            Names of the columns of a table, as for `Embedder.fit`.
         attributes : mapping, pair or table, optional
             Attributes of vertices, in any form that `Embedder.fit` accepts. Unknown vertices are added. Names are sent
             as texts.
+        key : str, optional
+            Idempotency key; unique by default.
 
         Returns
         -------
         dict
             Sequence number of the batch and its counts.
         """
-        return self._send(protocol.add_edges(edges, key, attributes))
+        columns = {"src": src, "dst": dst, "weight": weight, "time": time}
+        return self._send(protocol.add_edges(edges, key, attributes, **columns))
 
     def set_attributes(self, ids: IdsLike, attributes: Any, *, key: str | None = None) -> dict[str, Any]:
         """Set the attributes of vertices, and replace those that they had.
@@ -211,13 +224,13 @@ class Client:
         """
         return self._send(protocol.remove_vertices([vertex], key))
 
-    def vectors(self, ids: Iterable[Id]) -> Vector:
+    def vectors(self, ids: IdsLike) -> Vector:
         """Return the vectors of vertices.
 
         Parameters
         ----------
-        ids : iterable of int or str
-            Ids of the vertices.
+        ids : list, array, series or Arrow array of int or str
+            The vertices.
 
         Returns
         -------
@@ -230,6 +243,21 @@ class Client:
             If some vertices are unknown; the error names them.
         """
         return self._send(protocol.vectors(ids))
+
+    def transform(self, ids: IdsLike) -> Vector:
+        """Return the vectors of vertices. The same as `vectors`, under the name of scikit-learn.
+
+        Parameters
+        ----------
+        ids : list, array, series or Arrow array of int or str
+            The vertices.
+
+        Returns
+        -------
+        ndarray of shape (len(ids), dim)
+            One row per id.
+        """
+        return self.vectors(ids)
 
     def vector(self, vertex: Id) -> Vector:
         """Return the vector of one vertex.
@@ -312,6 +340,52 @@ class Client:
         """
         return self._send(protocol.degree(ids))
 
+    def age(self, ids: IdsLike) -> NDArray[np.int64]:
+        """Return the number of vertices that arrived after each of these vertices.
+
+        Parameters
+        ----------
+        ids : list, array, series or Arrow array of int or str
+            The vertices.
+
+        Returns
+        -------
+        int64 array
+            One number per id.
+
+        Raises
+        ------
+        UnknownVertexError
+            If vertices are unknown; the error names them.
+        """
+        return self._send(protocol.age(ids))
+
+    def neighbors(self, vertex: Id, limit: int | None = None) -> list[tuple[Id, float]]:
+        """Return the neighbors of a vertex with the weights of the edges, latest edge first.
+
+        Parameters
+        ----------
+        vertex : int or str
+            The vertex.
+        limit : int, optional
+            Maximum number of neighbors. By default all; the service refuses that for more than 10,000.
+
+        Returns
+        -------
+        list of (id, weight)
+            The neighbors.
+
+        Raises
+        ------
+        UnknownVertexError
+            If the vertex is unknown.
+        """
+        return self._send(protocol.neighbors(vertex, limit))
+
+    def neighbours(self, vertex: Id, limit: int | None = None) -> list[tuple[Id, float]]:
+        """Return the neighbors of a vertex. British spelling of `neighbors`."""
+        return self.neighbors(vertex, limit)
+
     def vertex(self, vertex: Id) -> dict[str, Any]:
         """Return the vector, degree, age and label of a vertex.
 
@@ -384,7 +458,9 @@ class Client:
         """
         return self._send(protocol.nearest_many(vertices, k, among))
 
-    def nearest_by_attributes(self, attributes: Any, k: int = 10) -> list[tuple[Id, float]]:
+    def nearest_by_attributes(
+        self, attributes: Any, k: int = 10, *, among: IdsLike | None = None
+    ) -> list[tuple[Id, float]]:
         """Return the vertices with the most similar attributes, whatever their edges, best first.
 
         Parameters
@@ -393,6 +469,8 @@ class Client:
             Attributes, or a vertex, which is left out of the result.
         k : int, default 10
             Number of vertices.
+        among : ids, optional
+            The vertices to choose from; all by default.
 
         Returns
         -------
@@ -404,7 +482,7 @@ class Client:
         NotFoundError
             If the vertex is unknown.
         """
-        return self._send(protocol.nearest_by_attributes(attributes, k))
+        return self._send(protocol.nearest_by_attributes(attributes, k, among))
 
     def preview(
         self,
