@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import pickle
 import re
 import threading
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -610,3 +612,15 @@ def test_client_of_another_server_says_that_the_endpoint_is_unknown(service: Any
         pytest.raises(NotFoundError, match=r"expected an endpoint .*/docs"),
     ):
         client.nearest("r0")
+
+
+def test_service_page_names_every_method_of_a_client_and_every_method_it_lacks() -> None:
+    page = Path(__file__).parents[2].joinpath("docs/service.md").read_text()
+    page = page[page.index("## From Python") : page.index("**Errors** of a client")]
+    methods, missing = page.split("A client does **not** have:")
+    kinds = (ripplevec.Client, ripplevec.Embedder)
+    public, of_models = ({name for name in dir(kind) if not name.startswith("_")} for kind in kinds)
+    parameters, spellings = set(inspect.signature(ripplevec.Embedder).parameters), {"neighbours"}
+    internal = {"engine", "lock"} | {name for name in of_models if name.endswith("_with_sequence")}
+    assert {name for name in public - {"close"} - spellings if f"`{name}`" not in methods} == set()
+    assert {name for name in of_models - public - parameters - internal if f"`{name}`" not in missing} == set()

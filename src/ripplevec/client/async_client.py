@@ -24,6 +24,11 @@ from ripplevec.vector_reads import cosine
 class AsyncClient:
     """An asyncio client of a running service, with the methods of `Embedder` that make sense over HTTP.
 
+    They have the same parameters and raise the same errors: `UnknownVertexError` and `UnknownEdgeError` name what does
+    not exist, and `InvalidValueError` says which value cannot be used. Any method may also raise `ServiceError` for
+    another error response, `UnreachableServiceError` without a connection, `UnexpectedResponseError` for the response
+    of another server, and `StateError` after the client is closed.
+
     A request that cannot be delivered is sent again with the same idempotency key, so it is applied once.
 
     Parameters
@@ -97,8 +102,8 @@ class AsyncClient:
 
         Raises
         ------
-        ServiceError
-            If the service refuses the request.
+        InvalidValueError
+            If a value cannot be used. Nothing changes.
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
         await self._send(protocol.add_vertex(vertex, neighbors, weights, key, time, attributes))
@@ -151,6 +156,13 @@ class AsyncClient:
         -------
         dict
             Sequence number of the batch and its counts.
+
+        Raises
+        ------
+        InvalidValueError
+            If a value cannot be used. Nothing changes.
+        UnknownVertexError, UnknownEdgeError
+            If a vertex or an edge to be removed does not exist; then nothing changes.
         """
         columns = {"src": src, "dst": dst, "weight": weight, "time": time}
         return await self._send(protocol.add_edges(edges, key, attributes, **columns))
@@ -174,7 +186,7 @@ class AsyncClient:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If a vertex does not exist; then nothing is changed.
         """
         return await self._send(protocol.set_attributes(ids, attributes, key))
@@ -196,7 +208,7 @@ class AsyncClient:
 
         Raises
         ------
-        NotFoundError
+        UnknownEdgeError
             If an edge does not exist; then nothing is removed.
         """
         return await self._send(protocol.remove_edges(edges, key))
@@ -218,7 +230,7 @@ class AsyncClient:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If the vertex does not exist.
         """
         return await self._send(protocol.remove_vertices([vertex], key))
@@ -255,6 +267,11 @@ class AsyncClient:
         -------
         ndarray of shape (len(ids), dim)
             One row per id.
+
+        Raises
+        ------
+        UnknownVertexError
+            If vertices are unknown; the error names them.
         """
         return await self.vectors(ids)
 
@@ -400,7 +417,7 @@ class AsyncClient:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If the vertex is unknown.
         """
         return await self._send(protocol.vertex(vertex))
@@ -478,7 +495,7 @@ class AsyncClient:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If the vertex is unknown.
         """
         return await self._send(protocol.nearest_by_attributes(attributes, k, among))
@@ -508,6 +525,13 @@ class AsyncClient:
         -------
         ndarray of shape (dim,)
             The vector.
+
+        Raises
+        ------
+        UnknownVertexError
+            If a neighbor is unknown.
+        InvalidValueError
+            If a value cannot be used.
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
         return await self._send(protocol.preview(neighbors, weights, attributes))
@@ -529,7 +553,7 @@ class AsyncClient:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If a vertex is unknown.
         """
         return await self._send(protocol.score(pairs, newcomers))
@@ -565,7 +589,7 @@ class AsyncClient:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If a vertex is unknown.
         """
         return await self._send(protocol.recommend(vertex, k, among, exclude, newcomers))

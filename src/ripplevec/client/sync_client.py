@@ -25,6 +25,11 @@ from ripplevec.vector_reads import cosine
 class Client:
     """A client of a running service, with the methods of `Embedder` that make sense over HTTP.
 
+    They have the same parameters and raise the same errors: `UnknownVertexError` and `UnknownEdgeError` name what does
+    not exist, and `InvalidValueError` says which value cannot be used. Any method may also raise `ServiceError` for
+    another error response, `UnreachableServiceError` without a connection, `UnexpectedResponseError` for the response
+    of another server, and `StateError` after the client is closed.
+
     A request that cannot be delivered is sent again with the same idempotency key, so it is applied once.
 
     Parameters
@@ -98,8 +103,8 @@ class Client:
 
         Raises
         ------
-        ServiceError
-            If the service refuses the request.
+        InvalidValueError
+            If a value cannot be used. Nothing changes.
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
         self._send(protocol.add_vertex(vertex, neighbors, weights, key, time, attributes))
@@ -152,6 +157,13 @@ class Client:
         -------
         dict
             Sequence number of the batch and its counts.
+
+        Raises
+        ------
+        InvalidValueError
+            If a value cannot be used. Nothing changes.
+        UnknownVertexError, UnknownEdgeError
+            If a vertex or an edge to be removed does not exist; then nothing changes.
         """
         columns = {"src": src, "dst": dst, "weight": weight, "time": time}
         return self._send(protocol.add_edges(edges, key, attributes, **columns))
@@ -175,7 +187,7 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If a vertex does not exist; then nothing is changed.
         """
         return self._send(protocol.set_attributes(ids, attributes, key))
@@ -197,7 +209,7 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownEdgeError
             If an edge does not exist; then nothing is removed.
         """
         return self._send(protocol.remove_edges(edges, key))
@@ -219,7 +231,7 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If the vertex does not exist.
         """
         return self._send(protocol.remove_vertices([vertex], key))
@@ -256,6 +268,11 @@ class Client:
         -------
         ndarray of shape (len(ids), dim)
             One row per id.
+
+        Raises
+        ------
+        UnknownVertexError
+            If vertices are unknown; the error names them.
         """
         return self.vectors(ids)
 
@@ -401,7 +418,7 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If the vertex is unknown.
         """
         return self._send(protocol.vertex(vertex))
@@ -479,7 +496,7 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If the vertex is unknown.
         """
         return self._send(protocol.nearest_by_attributes(attributes, k, among))
@@ -509,6 +526,13 @@ class Client:
         -------
         ndarray of shape (dim,)
             The vector.
+
+        Raises
+        ------
+        UnknownVertexError
+            If a neighbor is unknown.
+        InvalidValueError
+            If a value cannot be used.
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
         return self._send(protocol.preview(neighbors, weights, attributes))
@@ -530,7 +554,7 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If a vertex is unknown.
         """
         return self._send(protocol.score(pairs, newcomers))
@@ -566,7 +590,7 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If a vertex is unknown.
         """
         return self._send(protocol.recommend(vertex, k, among, exclude, newcomers))
