@@ -19,7 +19,7 @@ from ripplevec.client.protocol import (
     TooOldError,
     UnreachableServiceError,
     parse_response,
-    translate_connection_errors,
+    translate_errors,
 )
 from ripplevec.durability.journal_schema import encode_batch
 
@@ -67,13 +67,13 @@ class SoakClient(Client):
     def send(self, batch: Batch, key: str) -> dict[str, Any]:
         """Send a batch once; return the response of the service."""
         headers = {"Content-Type": "application/vnd.apache.arrow.stream", "Idempotency-Key": key}
-        with translate_connection_errors(self._http):
-            return parse_response(self._http.post("/v1/edges", content=encode_batch(batch), headers=headers))
+        with translate_errors(self._http):
+            return parse_response(self._http.post("/v1/edges", content=encode_batch(batch), headers=headers), dict)
 
     def check_health(self) -> None:
         """Send the request that does least in the service."""
-        with translate_connection_errors(self._http):
-            parse_response(self._http.get("/healthz"))
+        with translate_errors(self._http):
+            parse_response(self._http.get("/healthz"), dict)
 
 
 class BatchSender:

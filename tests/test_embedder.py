@@ -750,3 +750,11 @@ def test_degenerate_graph_can_grow(shape: str) -> None:
             model.add_vertex(1000 + number, list(range(12)) if shape == "bipartite" else [0])
         assert np.isfinite(model.to_numpy()).all()
         assert np.abs(model.to_numpy()).max() < 1e6
+
+
+def test_reads_of_one_vertex_accept_a_uuid() -> None:
+    vertex = UUID("c21f5a21-3efd-4064-bbb4-9c4387402e9d")
+    tags = {str(vertex): {"red": 1}, "a": {"red": 1, "blue": 1}}
+    model = Embedder(dim=4).fit([(vertex, "a"), ("a", "b"), ("b", "c")], attributes=tags)
+    assert model.recommend(vertex, 1) == model.recommend(str(vertex), 1)
+    assert model.nearest_by_attributes(vertex, 1) == model.nearest_by_attributes(str(vertex), 1)

@@ -415,6 +415,22 @@ class Batch:
         return cls.from_checked_columns(column, column, op=np.full(len(column), op, np.int8))
 
 
+def read_removals(edges: EdgeListLike, *, directed: bool = False) -> Batch:
+    """Return the batch that removes edges, given in any form that `Batch.from_any` accepts."""
+    batch = Batch.from_any(edges, op=Op.REMOVE, directed=directed)
+    if len(batch) and (batch.op is None or (batch.op != Op.REMOVE).any()):
+        raise InvalidValueError.of("edges", "pairs, or a batch of removals only", "a batch with other operations")
+    return batch
+
+
+def read_pairs(pairs: EdgeListLike) -> Batch:
+    """Return pairs of vertices, given in any form that `Batch.from_any` accepts."""
+    batch = Batch.from_any(pairs)
+    if batch.op is not None:
+        raise InvalidValueError.of("pairs", "pairs of vertices only", "other operations")
+    return batch
+
+
 def resolve_neighbors(neighbors: IdsLike, neighbours: IdsLike | None) -> IdsLike:
     """Return the neighbors given under either spelling; giving both is an error."""
     if neighbours is None:

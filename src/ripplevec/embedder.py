@@ -27,6 +27,8 @@ from ripplevec.batch import (
     id_column,
     ids_to_list,
     normalize_id,
+    read_pairs,
+    read_removals,
     resolve_neighbors,
     weight_column,
 )
@@ -489,10 +491,7 @@ class Embedder(VectorReads):
         >>> model.remove_edges([("a", "b")]).sequence
         1
         """
-        batch = Batch.from_any(edges, op=Op.REMOVE, directed=self.directed)
-        if len(batch) and (batch.op is None or (batch.op != Op.REMOVE).any()):
-            raise InvalidValueError.of("edges", "pairs, or a batch of removals only", "a batch with other operations")
-        return self._apply(batch)
+        return self._apply(read_removals(edges, directed=self.directed))
 
     def remove_vertex(self, vertex: Id) -> Changes:
         """Remove a vertex with all its edges.
@@ -775,7 +774,7 @@ class Embedder(VectorReads):
         0
         """
         _check_count(k)
-        of_vertex = isinstance(attributes, int | str | np.integer) and not isinstance(attributes, bool)
+        of_vertex = isinstance(attributes, ID_TYPES) and not isinstance(attributes, bool)
         query = id_column([attributes]) if of_vertex else read_one("query", attributes)
         column = None if among is None else id_column(among, "among")
         with self._lock.reading():
@@ -929,9 +928,7 @@ class Embedder(VectorReads):
         >>> model.score([("a", "c"), ("new", "d")], newcomers={"new": ["a", "b"]}).shape
         (2,)
         """
-        batch = Batch.from_any(pairs)
-        if batch.op is not None:
-            raise InvalidValueError.of("pairs", "pairs of vertices only", "other operations")
+        batch = read_pairs(pairs)
         with self._lock.reading():
             return score_pairs(self._engine, batch.src, batch.dst, self._preview_newcomers(newcomers))
 
@@ -1003,7 +1000,7 @@ class Embedder(VectorReads):
         >>> len(model.recommend(["a", "new"], newcomers={"new": ["c"]}))
         2
         """
-        single = isinstance(vertex, int | str | np.integer)
+        single = isinstance(vertex, ID_TYPES)
         vertices = [vertex] if single else vertex
         found = self.recommend_with_sequence(vertices, k, among=among, exclude=exclude, newcomers=newcomers)[1]  # type: ignore[arg-type]
         return found[0] if single else found
@@ -1138,6 +1135,8 @@ class Embedder(VectorReads):
         ------
         UnknownVertexError
             If the vertex is not in the model.
+        InvalidValueError
+            If `limit` cannot be used.
 
         Examples
         --------
@@ -1145,6 +1144,8 @@ class Embedder(VectorReads):
         >>> Embedder(dim=2).fit([("a", "b"), ("b", "c", 2.5)]).neighbors("b")
         [('c', 2.5), ('a', 1.0)]
         """
+        if limit is not None:
+            _check_count(limit, "limit", 0)
         column = id_column([vertex])
         with self._lock.reading():
             engine = self._engine
@@ -1732,9 +1733,9 @@ def load(directory: str | PathLike[str], *, storage_dir: str | PathLike[str] | N
     return Embedder.load(directory, storage_dir=storage_dir)
 
 
-def _check_count(k: Any) -> None:
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise InvalidValueError.of("k", "a whole number ≥ 1", k)
+def _check_count(value: Any, name: str = "k", minimum: int = 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+        raise InvalidValueError.of(name, f"a whole number ≥ {minimum}", value)
 
 
 def _spectrum_shares(engine: Engine, attainable: dict[Any, float] | None = None) -> list[float]:

@@ -8,6 +8,7 @@ import pytest
 
 import ripplevec
 from ripplevec.client.protocol import NotFoundError
+from ripplevec.errors import StateError
 
 
 def test_async_client_runs_concurrent_requests(start: Any) -> None:
@@ -21,6 +22,9 @@ def test_async_client_runs_concurrent_requests(start: Any) -> None:
             assert np.array_equal(await client.vectors([3]), [await client.vector(3)])
             assert (await client.vertex("v"))["degree"] == 2
             assert len(await client.nearest(3, 2)) == 2
+            assert await client.neighbors("v") == await client.neighbours("v") == [(1, 1.0), (0, 1.0)]
+            assert (await client.age(["v"])).tolist() == [0]
+            assert (await client.transform([3])).shape == (1, 8)
             assert (await client.preview([1])).shape == (8,)
             assert (await client.remove_edges([("v", 0)]))["sequence"] == 32
             assert (await client.remove_vertex("v"))["removed"] == 1
@@ -74,3 +78,24 @@ def test_async_client_sets_and_searches_attributes(start: Any, papers: Any) -> N
                 await client.set_attributes(["unknown"], [{"graph": 1}])
 
     asyncio.run(work())
+
+
+def test_async_client_after_close_raises_state_error(start: Any) -> None:
+    url = start().url
+
+    async def use_closed_client() -> None:
+        async with ripplevec.AsyncClient(url) as client:
+            assert (await client.stats())["sequence"] == 0
+        await client.stats()
+
+    with pytest.raises(StateError, match=r"the client is closed\. Create another client\."):
+        asyncio.run(use_closed_client())
+
+
+def test_async_client_in_another_event_loop_raises_state_error(start: Any) -> None:
+    client = ripplevec.AsyncClient(start().url)
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        assert first.run(client.stats())["sequence"] == 0
+        with pytest.raises(StateError, match=r"the client belongs to another event loop .*\. Create another client\."):
+            second.run(client.stats())
+        first.run(client.aclose())

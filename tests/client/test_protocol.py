@@ -52,9 +52,19 @@ def test_time_of_unsupported_form_is_refused() -> None:
         protocol.add_vertex("v", [], None, None, "noon")  # type: ignore[arg-type]
 
 
-def test_add_edges_with_removals_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="remove_edges or remove_vertex"):
-        protocol.add_edges(Batch.of(["a"], ["b"], op=[1]), None)
+def test_batch_with_operations_sends_them() -> None:
+    batch = Batch.of(["a", "c"], ["b", "c"], op=[1, 2])
+    assert protocol.add_edges(batch, None).body["edges"] == [
+        {"src": "a", "dst": "b", "op": "remove"},
+        {"src": "c", "dst": "c", "op": "vertex"},
+    ]
+
+
+def test_remove_edges_with_attributes_is_refused() -> None:
+    batch = attach_attributes(Batch.of([], []), read_attributes({"a": {"x": 1}}))
+    removals = Batch.from_checked_columns(batch.src, batch.dst, op=batch.op * 0 + 1, attributes=batch.attributes)
+    with pytest.raises(InvalidValueError, match="with attributes of 1 vertices, which cannot be sent with removals"):
+        protocol.remove_edges(removals, None)
 
 
 @pytest.mark.parametrize("name", ["a/b", "?", "#", "ü", "a b", "%"])
@@ -69,7 +79,7 @@ def send_with_retries(retries: int, *responses: httpx.Response) -> list[float]:
     remaining = list(responses)
     retrying = Retrying(**protocol.retry_policy(retries).arguments(), sleep=delays.append)
     with suppress(protocol.ServiceError):
-        retrying(lambda: protocol.parse_response(remaining.pop(0)))
+        retrying(lambda: protocol.stats(False, False).parse_response(remaining.pop(0)))
     assert not remaining
     return delays
 
@@ -85,7 +95,7 @@ def test_retry_policy_honors_retry_after_and_ends() -> None:
 
 def parse_events(text: str) -> list[protocol.BatchChanges]:
     response = httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=text.encode())
-    parsed = (protocol.parse_event(event) for event in EventSource(response).iter_sse())
+    parsed = (protocol.parse_event(event, httpx.URL("http://h")) for event in EventSource(response).iter_sse())
     return [changes for changes in parsed if changes is not None]
 
 

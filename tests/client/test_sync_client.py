@@ -1,20 +1,37 @@
 from __future__ import annotations
 
+import inspect
 import pickle
+import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
+import networkx as nx
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+from scipy.sparse import coo_array
 
 import ripplevec
+from ripplevec import Op
 from ripplevec.client import protocol
-from ripplevec.client.protocol import NotFoundError, ServiceError, TooOldError, UnreachableServiceError
-from ripplevec.errors import UnknownEdgeError, UnknownVertexError
+from ripplevec.client.protocol import (
+    NotFoundError,
+    ServiceError,
+    TooOldError,
+    UnexpectedResponseError,
+    UnreachableServiceError,
+)
+from ripplevec.errors import StateError, UnknownEdgeError, UnknownVertexError
 from ripplevec.service.security import Tokens
 from ripplevec.service.settings import Limits
 
@@ -82,6 +99,72 @@ def test_add_edges_accepts_arrays_and_batches(start: Any) -> None:
     assert service.http.get("/v1/vertices/a").json()["strength"] == 2
 
 
+EDGE_FORMS: dict[str, Callable[[], Any]] = {
+    "array": lambda: np.array([[0, 1], [2, 3]]),
+    "DataFrame": lambda: pd.DataFrame({"src": [0, 2], "dst": [1, 3]}),
+    "Arrow table": lambda: pa.table({"source": [0, 2], "target": [1, 3]}),
+    "sparse matrix": lambda: coo_array((np.ones(2), ([0, 2], [1, 3])), shape=(40, 40)),
+    "NetworkX graph": lambda: nx.Graph([(0, 1), (2, 3)]),
+    "triples of NumPy integers": lambda: [(np.int64(0), np.int64(1), 2.5), (np.int64(2), np.int64(3), 1.0)],
+}
+
+
+@pytest.mark.parametrize("form", EDGE_FORMS)
+def test_edges_in_any_form_are_added_and_removed_as_by_an_embedder(start: Any, form: str) -> None:
+    parameters = {"dim": 4, "threads": 1, "anchor_growth": 0}
+    service, model = start(parameters=parameters), ripplevec.Embedder(**parameters)
+    ring = [(i, (i + step) % 40) for i in range(40) for step in (1, 2, 5)]
+    with ripplevec.Client(service.url) as client:
+        for target in (client, model):
+            target.add_edges(ring)
+            target.add_edges(EDGE_FORMS[form]())
+            target.remove_edges(EDGE_FORMS[form]())
+        assert client.stats(digest=True)["digest"] == model.digest()
+        assert client.stats()["edges"] == len(ring) - 2
+
+
+def test_partial_fit_names_the_columns_of_a_table_as_an_embedder(start: Any) -> None:
+    parameters = {"dim": 4, "threads": 1, "half_life": 10.0, "anchor_growth": 0}
+    service, model = start(parameters=parameters), ripplevec.Embedder(**parameters)
+    table = pd.DataFrame({"payer": ["a", "b"], "payee": ["b", "c"], "amount": [1.5, 2.0], "day": [1.0, 3.0]})
+    columns = {"src": "payer", "dst": "payee", "weight": "amount", "time": "day"}
+    with ripplevec.Client(service.url) as client:
+        for target in (client, model):
+            target.partial_fit(table, **columns)
+            target.partial_fit([("c", "d"), ("d", "a")], time=[4.0, 5.0])
+        assert client.stats(digest=True)["digest"] == model.digest()
+
+
+def test_batch_with_operations_is_applied_as_by_an_embedder(start: Any) -> None:
+    parameters = {"dim": 4, "threads": 1, "half_life": 10.0, "anchor_growth": 0}
+    service, model = start(parameters=parameters), ripplevec.Embedder(**parameters)
+    ops = [Op.VERTEX, Op.ADD, Op.REMOVE, Op.REMOVE_VERTEX]
+    nan = float("nan")
+    mixed = ripplevec.Batch.of(["v", "a", "b", 1], ["v", "v", "c", 1], [1, 2.5, 1, 1], ops, [nan, 7.0, nan, nan])
+    with ripplevec.Client(service.url) as client:
+        for target in (client, model):
+            target.add_edges([("a", "b"), ("b", "c"), ("c", 1)])
+            target.partial_fit(mixed)
+            target.remove_edges(ripplevec.Batch.of(["a"], ["b"], op=[Op.REMOVE]))
+        assert client.stats(digest=True)["digest"] == model.digest()
+        with pytest.raises(UnknownVertexError, match="unknown vertex 'x'"):
+            client.partial_fit(ripplevec.Batch.vertices(["x"], Op.REMOVE_VERTEX))
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (lambda target: target.remove_edges(ripplevec.Batch.of(["r0"], ["r1"])), "a batch of removals only"),
+        (lambda target: target.remove_edges("r0"), "edges: expected"),
+        (lambda target: target.score(nx.path_graph(2)), "pairs of vertices only"),
+    ],
+)
+def test_client_refuses_edges_that_an_embedder_refuses(client: ripplevec.Client, write: Any, message: str) -> None:
+    for target in (client, ripplevec.Embedder(dim=2).fit([("r0", "r1"), ("r1", "r2"), ("r2", "r3")])):
+        with pytest.raises(ripplevec.InvalidValueError, match=message):
+            write(target)
+
+
 def test_unknown_vertex_raises_a_key_error(client: ripplevec.Client) -> None:
     with pytest.raises(UnknownVertexError, match="nobody"):
         client.vectors(["r0", "nobody"])
@@ -104,6 +187,88 @@ def test_integer_and_text_ids_stay_distinct(start: Any) -> None:
         assert (client.vertex(1)["id"], client.vertex("1")["id"]) == (1, "1")
         client.remove_vertex(1)
         assert client.vertex("1")["id"] == "1"
+
+
+UUID_ID = UUID("c21f5a21-3efd-4064-bbb4-9c4387402e9d")
+
+
+@pytest.fixture(scope="module")
+def mixed(attributed: Any) -> Iterator[tuple[ripplevec.Client, ripplevec.Embedder]]:
+    """Return a client and the model of its service, which also has vertices with integers and a UUID as ids."""
+    with ripplevec.Client(attributed.url) as client:
+        edges = [(5, 6), (6, 7), (7, UUID_ID), (UUID_ID, 5), ("p0", 5)]
+        client.partial_fit(edges, attributes={5: {"graph": 1}, UUID_ID: {"protein": 1}})
+        yield client, attributed.runtime.model
+
+
+@pytest.mark.parametrize("vertex", [np.int64(5), np.uint8(5), UUID_ID], ids=repr)
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda target, vertex: target.nearest(vertex, np.int64(2)),
+        lambda target, vertex: target.nearest(vertex, 2, among=[vertex, np.int32(6), "p0"]),
+        lambda target, vertex: target.nearest_many([vertex, 6], np.int64(2)),
+        lambda target, vertex: target.nearest_by_attributes(vertex, np.int64(1)),
+        lambda target, vertex: target.nearest_by_attributes(vertex, among=np.array(["p0", "p7"])),
+        lambda target, vertex: target.nearest_by_attributes({"graph": np.float32(1)}, among=[vertex, "p7"]),
+        lambda target, vertex: target.age([vertex, 6]),
+        lambda target, vertex: target.neighbors(vertex, np.int64(2)),
+        lambda target, vertex: target.recommend(vertex, np.int64(2)),
+        lambda target, vertex: target.recommend([vertex], 2, among=[np.int64(6), UUID_ID]),
+        lambda target, vertex: target.degree(vertex),
+        lambda target, vertex: target.score([(vertex, 6), (7, np.int64(8))], newcomers={np.int64(8): [vertex]}),
+    ],
+)
+def test_client_reads_accept_ids_and_numbers_that_a_model_accepts(mixed: Any, vertex: Any, read: Any) -> None:
+    client, model = mixed
+    assert np.array_equal(np.array(read(client, vertex), object), np.array(read(model, vertex), object))
+
+
+@pytest.mark.parametrize("vertex", [np.int64(50), UUID(int=50)], ids=repr)
+def test_client_writes_accept_ids_and_numbers_that_a_model_accepts(mixed: Any, vertex: Any) -> None:
+    client, model = mixed
+    weights = [np.float32(0.5), np.int64(2)]
+    for given in (weights, np.array([0.5, 2], np.float16)):
+        assert np.array_equal(client.preview([np.int64(5), 6], given), model.preview([5, 6], [0.5, 2.0]))
+    client.add_vertex(vertex, [np.int64(5), UUID_ID], weights, attributes={"graph": np.float32(1)})
+    assert dict(model.neighbors(vertex)) == {5: 0.5, str(UUID_ID): 2.0}
+    client.put_labels({vertex: "red"})
+    found = client.vertex(vertex)
+    assert (found["id"], found["label"]) == (model.ids[-1], "red")
+    client.remove_vertex(vertex)
+    assert vertex not in model
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda target: target.nearest(True),
+        lambda target: target.nearest(5, 2.5),
+        lambda target: target.nearest(5, True),
+        lambda target: target.nearest([0.5, "x"]),
+        lambda target: target.nearest([float("nan")] * 8),
+        lambda target: target.nearest(np.zeros((2, 8))),
+        lambda target: target.nearest_many(np.full((1, 8), np.inf)),
+        lambda target: target.recommend(True),
+        lambda target: target.degree(1.5),
+        lambda target: target.neighbors(5, -1),
+        lambda target: target.neighbors(5, 1.0),
+        lambda target: target.age(5),
+        lambda target: target.preview([5, 6], ["x", 1]),
+        lambda target: target.preview([5, 6], [1.0]),
+    ],
+)
+def test_client_refuses_values_that_a_model_refuses(mixed: Any, call: Any) -> None:
+    for target in mixed:
+        with pytest.raises(ripplevec.InvalidValueError):
+            call(target)
+
+
+def test_client_refuses_values_that_json_cannot_represent(client: ripplevec.Client) -> None:
+    with pytest.raises(ripplevec.InvalidValueError, match="request: expected values that JSON can represent"):
+        client.add_edges([("a", "b")], key=UUID_ID)  # type: ignore[arg-type]
+    with pytest.raises(ripplevec.InvalidValueError, match="since: expected a whole number, got '1'"):
+        next(client.changes("1"))  # type: ignore[arg-type]
 
 
 def test_put_labels_sets_them(start: Any) -> None:
@@ -281,6 +446,12 @@ def test_client_reads_many_vertices_like_the_model(service: Any, client: ripplev
     assert client.degree("r0") == model.degree("r0")
     assert client.nearest_many(names, 3) == model.nearest_many(names, 3)
     assert client.nearest_many(model[names], 3) == model.nearest_many(model[names], 3)
+    assert np.array_equal(client.transform(names), model.transform(names))
+    assert client.age(names).dtype == model.age(names).dtype
+    assert np.array_equal(client.age(np.array(names)), model.age(names))
+    for limit in (None, 0, 2, np.int64(3)):
+        assert client.neighbors("r0", limit) == model.neighbors("r0", limit)
+        assert client.neighbours("r0", limit) == model.neighbours("r0", limit)
     for query in ("r0", model["r0"]):
         assert client.nearest(query, 2, among=["r3", "r9"]) == model.nearest(query, 2, among=["r3", "r9"])
 
@@ -290,6 +461,8 @@ def test_client_reads_many_vertices_like_the_model(service: Any, client: ripplev
     [
         lambda client: client.degree("x"),
         lambda client: client.degree(["r0", "x"]),
+        lambda client: client.age(["r0", "x"]),
+        lambda client: client.neighbors("x"),
         lambda client: client.nearest("x"),
         lambda client: client.nearest_many(["x"]),
         lambda client: client.vertex("x"),
@@ -319,10 +492,114 @@ def test_client_raises_the_error_of_a_model_for_a_refused_value(client: rippleve
     assert pickle.loads(pickle.dumps(caught.value)).status == 422
 
 
-@pytest.mark.parametrize("url", ["localhost:8080", "", "ftp://localhost"])
-def test_client_of_an_address_without_scheme_is_refused(url: str) -> None:
-    with pytest.raises(ripplevec.InvalidValueError, match=f"url: expected an address such as http.*, got '{url}'"):
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8080",
+        "",
+        "ftp://localhost",
+        "http://",
+        "http://localhost:port",
+        "http://localhost:65536",
+        8080,
+    ],
+)
+def test_client_of_an_address_that_cannot_be_used_is_refused(url: Any) -> None:
+    message = f"url: expected an address such as http.*, got {re.escape(repr(url))}"
+    with pytest.raises(ripplevec.InvalidValueError, match=message):
         ripplevec.Client(url)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"token": "two words"}, "token: expected ASCII text without spaces"),
+        ({"token": "töken"}, "token: expected ASCII text without spaces"),
+        ({"token": "token\n"}, "token: expected ASCII text without spaces and line ends, got other characters"),
+        ({"timeout": "90"}, "timeout: expected a number of seconds > 0 .*, got '90'"),
+        ({"timeout": -1}, "timeout: expected a number of seconds > 0 .*, got -1"),
+        ({"timeout": float("inf")}, "timeout: expected a number of seconds > 0 .*, got inf"),
+        ({"retries": 1.5}, "retries: expected a whole number ≥ 0, got 1.5"),
+        ({"retries": -1}, "retries: expected a whole number ≥ 0, got -1"),
+    ],
+)
+def test_client_with_an_option_that_cannot_be_used_is_refused(options: Any, message: str) -> None:
+    with pytest.raises(ripplevec.InvalidValueError, match=message):
+        ripplevec.Client("http://127.0.0.1:1", **options)
+
+
+def test_client_after_close_raises_state_error(service: Any) -> None:
+    client = ripplevec.Client(service.url)
+    changes = client.changes(since=0)
+    next(changes)
+    client.close()
+    for call in (client.stats, lambda: client.add_edges([("a", "b")]), lambda: [*changes]):
+        with pytest.raises(StateError, match=r"the client is closed\. Create another client\."):
+            call()
+
+
+def test_id_that_does_not_fit_in_an_address_is_refused(client: ripplevec.Client) -> None:
+    with pytest.raises(ripplevec.InvalidValueError, match="request: expected an id that fits in an address, got"):
+        client.vertex("x" * 70_000)
+
+
+@contextmanager
+def serve_bytes(body: bytes, **headers: str) -> Iterator[str]:
+    """Run a server that answers every request with these bytes; yield its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(200)
+            for name, value in {**headers, "Content_Length": str(len(body))}.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET
+
+        def log_message(self, *arguments: Any) -> None:
+            """Write no log."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "got"),
+    [
+        (b"<html>Welcome", {"Content_Type": "text/html"}, r"'<html>Welcome' of type 'text/html'"),
+        (b"\xff", {}, "of type ''"),
+        (b"{}", {}, r"'\{\}'"),
+        (b"[1]", {}, r"'\[1\]'"),
+        (b"no gzip", {"Content_Encoding": "gzip"}, "one that cannot be decoded"),
+    ],
+)
+def test_response_of_another_server_raises_unexpected_response(body: bytes, headers: Any, got: str) -> None:
+    message = rf"http://127\.0\.0\.1:\d+.*: expected a response of `ripplevec serve`, got .*{got}.*Check the address"
+    with serve_bytes(body, **headers) as url, ripplevec.Client(url, retries=0) as client:
+        for call in (client.stats, lambda: client.nearest("a"), lambda: client.vectors(["a"])):
+            with pytest.raises(UnexpectedResponseError, match=message):
+                call()
+        with pytest.raises(UnexpectedResponseError, match=r"Content-Type.*Check the address"):
+            next(client.changes(since=0))
+
+
+@pytest.mark.parametrize("data", ["no json", "[]", '{"sequence": 1}'])
+def test_change_event_that_cannot_be_read_raises_unexpected_response(data: str) -> None:
+    event = f"event: changes\ndata: {data}\n\n".encode()
+    with (
+        serve_bytes(event, Content_Type="text/event-stream") as url,
+        ripplevec.Client(url, retries=0) as client,
+        pytest.raises(UnexpectedResponseError, match=rf"got the event {re.escape(repr(data))}"),
+    ):
+        next(client.changes(since=0))
 
 
 def test_client_repr_names_the_address() -> None:
@@ -335,3 +612,15 @@ def test_client_of_another_server_says_that_the_endpoint_is_unknown(service: Any
         pytest.raises(NotFoundError, match=r"expected an endpoint .*/docs"),
     ):
         client.nearest("r0")
+
+
+def test_service_page_names_every_method_of_a_client_and_every_method_it_lacks() -> None:
+    page = Path(__file__).parents[2].joinpath("docs/service.md").read_text()
+    page = page[page.index("## From Python") : page.index("**Errors** of a client")]
+    methods, missing = page.split("A client does **not** have:")
+    kinds = (ripplevec.Client, ripplevec.Embedder)
+    public, of_models = ({name for name in dir(kind) if not name.startswith("_")} for kind in kinds)
+    parameters, spellings = set(inspect.signature(ripplevec.Embedder).parameters), {"neighbours"}
+    internal = {"engine", "lock"} | {name for name in of_models if name.endswith("_with_sequence")}
+    assert {name for name in public - {"close"} - spellings if f"`{name}`" not in methods} == set()
+    assert {name for name in of_models - public - parameters - internal if f"`{name}`" not in missing} == set()

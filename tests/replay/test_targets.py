@@ -43,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.end_headers()
-        self.wfile.write(b'{"labels": 1}')
+        self.wfile.write(b'{"labels": 1, "sequence": 1}')
 
     do_POST = do_PUT = answer
 

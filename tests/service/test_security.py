@@ -36,6 +36,8 @@ READS = [
     ("GET", "/v1/vertices/b/nearest", None),
     ("POST", "/v1/vectors", {"ids": ["a"]}),
     ("POST", "/v1/degrees", {"ids": ["a"]}),
+    ("POST", "/v1/ages", {"ids": ["a"]}),
+    ("POST", "/v1/neighbors", {"vertex": "a"}),
     ("POST", "/v1/nearest", {"vector": [1.0] * 8}),
     ("POST", "/v1/nearest/many", {"vertices": ["a"]}),
     ("POST", "/v1/attributes/nearest", {"attributes": {"x": 1}}),

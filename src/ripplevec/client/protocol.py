@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
 import numpy as np
-from httpx_sse import ServerSentEvent
-from numpy.typing import NDArray
+from httpx_sse import ServerSentEvent, SSEError
+from numpy.typing import ArrayLike, NDArray
 
 from ripplevec.attributes.input import (
     AttributesLike,
@@ -23,14 +23,35 @@ from ripplevec.attributes.input import (
     read_values,
     split_attributes,
 )
-from ripplevec.batch import Batch, EdgeListLike, Id, IdsLike, id_column, ids_to_list, time_column, times_to_json
-from ripplevec.errors import InvalidValueError, RipplevecError, UnknownEdgeError, UnknownVertexError
+from ripplevec.batch import (
+    Batch,
+    EdgeListLike,
+    Id,
+    IdsLike,
+    Op,
+    id_column,
+    ids_to_list,
+    normalize_id,
+    read_pairs,
+    read_removals,
+    refuse_attributes,
+    time_column,
+    times_to_json,
+)
+from ripplevec.errors import (
+    InvalidValueError,
+    RipplevecError,
+    StateError,
+    UnknownEdgeError,
+    UnknownVertexError,
+    shorten,
+)
 from ripplevec.times import TimeLike
 from ripplevec.util.retry_policy import RetryPolicy
 from ripplevec.vector_reads import ID_TYPES
 
 Vector: TypeAlias = NDArray[np.float32]
-Weights: TypeAlias = Sequence[float] | None
+Weights: TypeAlias = ArrayLike | None
 Newcomers: TypeAlias = Mapping[Id, IdsLike]
 
 Receipt: TypeAlias = dict[str, Any]
@@ -42,6 +63,8 @@ STREAM_TIMEOUT = 90.0
 """Seconds of silence after which a change stream counts as dead; the service sends a heartbeat every 15 s."""
 
 _INITIAL_DELAY, _MAX_DELAY = 0.2, 30.0
+_MAX_TIMEOUT = 1_000_000_000
+_PARSE_ERRORS = (ValueError, LookupError, TypeError, AttributeError)
 _RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 
 
@@ -103,18 +126,37 @@ class UnreachableServiceError(RipplevecError, ConnectionError):
     """The service cannot be reached, or the connection was lost and no retry is left. Also a `ConnectionError`."""
 
 
+class UnexpectedResponseError(RipplevecError):
+    """A response does not come from a service of this package, or is damaged."""
+
+    @classmethod
+    def of(cls, url: httpx.URL, got: str) -> UnexpectedResponseError:
+        """Create the error for what the server at an address has sent."""
+        advice = "Check the address: another program may answer there, or a proxy on the way"
+        return cls(f"{url}: expected a response of `ripplevec serve`, got {got}. {advice}.")
+
+
 @contextmanager
-def translate_connection_errors(http: httpx.Client | httpx.AsyncClient) -> Iterator[None]:
-    """Raise connection errors of the HTTP library as `UnreachableServiceError`."""
+def translate_errors(http: httpx.Client | httpx.AsyncClient) -> Iterator[None]:
+    """Raise errors of the HTTP libraries as errors of this package."""
     try:
         yield
+    except (httpx.DecodingError, SSEError) as error:
+        raise UnexpectedResponseError.of(http.base_url, f"one that cannot be decoded ({error})") from error
     except httpx.TransportError as error:
         advice = "Check the address, and that `ripplevec serve` is running"
         reason = str(error) or type(error).__name__
         raise UnreachableServiceError(f"{http.base_url} cannot be reached: {reason}. {advice}.") from error
+    except httpx.InvalidURL as error:
+        raise InvalidValueError.of("request", "an id that fits in an address", str(error)) from error
+    except RuntimeError as error:  # closed, before or meanwhile; with asyncio also after another event loop
+        reason = "is closed" if http.is_closed else f"belongs to another event loop ({error})"
+        raise StateError(f"the client {reason}. Create another client.") from error
 
 
-def _identity(body: Any) -> Any:
+def _require_sequence(body: Any) -> Any:
+    """Return a response body with a sequence number, as every document of the service has one."""
+    body["sequence"]
     return body
 
 
@@ -129,19 +171,19 @@ class Call(Generic[T]):
     path: str
     body: Any = None
     query: Mapping[str, Any] = field(default_factory=dict)
-    parse: Callable[[Any], T] = _identity
+    parse: Callable[[Any], T] = _require_sequence
 
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments for `httpx.Client.request`."""
         arguments: dict[str, Any] = {"method": self.method, "url": self.path, "params": dict(self.query)}
         if self.body is not None:
-            arguments["content"] = json.dumps(self.body, separators=(",", ":")).encode()
+            arguments["content"] = _encode(self.body)
             arguments["headers"] = {"Content-Type": "application/json"}
         return arguments
 
     def parse_response(self, response: httpx.Response) -> T:
         """Return the result of a successful response; raise the matching error otherwise."""
-        return self.parse(parse_response(response))
+        return parse_response(response, self.parse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +226,9 @@ def add_vertex(
     attributes: Any = None,
 ) -> Call[Receipt]:
     """Return the request that adds a vertex with its edges."""
-    arrival: dict[str, Any] = {"id": vertex, "neighbors": _list_ids(neighbors, "neighbors")}
+    arrival: dict[str, Any] = {"id": normalize_id(vertex, "vertex"), "neighbors": _list_ids(neighbors, "neighbors")}
     if weights is not None:
-        arrival["weights"] = list(weights)
+        arrival["weights"] = _list_numbers(weights, "weights", "numbers, one per neighbor")
     if time is not None:
         (arrival["time"],) = times_to_json(time_column([time], 1))
     if attributes is not None:
@@ -210,41 +252,92 @@ def _list_ids(values: IdsLike, name: str = "ids") -> list[Id]:
     return ids_to_list(id_column(values, name))
 
 
+def _is_id(value: Any) -> bool:
+    return isinstance(value, ID_TYPES)
+
+
 def _list_newcomers(newcomers: Newcomers | None) -> list[tuple[Id, list[Id]]]:
     """Convert newcomers to a list for JSON, whose keys cannot be integers."""
-    return [(vertex, _list_ids(neighbors, "newcomers")) for vertex, neighbors in (newcomers or {}).items()]
+    return [
+        (normalize_id(vertex, "newcomers"), _list_ids(neighbors, "newcomers"))
+        for vertex, neighbors in (newcomers or {}).items()
+    ]
 
 
-def add_edges(edges: EdgeListLike, key: str | None, attributes: AttributesLike = None) -> Call[Receipt]:
-    """Return the request that adds edges, given in any form that `Embedder.fit` accepts, and sets attributes."""
-    batch, own_attributes = split_attributes(Batch.from_any(edges))
-    if batch.op is not None:
-        raise InvalidValueError.of(
-            "edges", "edges to add (remove with remove_edges or remove_vertex)", "a batch with operations"
-        )
-    columns: list[list[Any]] = [ids_to_list(batch.src), ids_to_list(batch.dst)]
-    if batch.weight is not None or batch.time is not None:
-        columns.append([1.0] * len(batch) if batch.weight is None else batch.weight.tolist())
-    if batch.time is not None:
-        columns.append(times_to_json(batch.time))
-    body: dict[str, Any] = {"key": key or new_key(), "edges": list(zip(*columns, strict=True))}
+def _list_numbers(values: Any, name: str, expected: str, dimensions: int = 1) -> list[Any]:
+    """Convert numbers to a list for JSON. The service checks their range."""
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidValueError.of(name, expected, values) from error
+    if numbers.ndim != dimensions or not np.isfinite(numbers).all():
+        raise InvalidValueError.of(name, f"finite {expected}", values)
+    return cast(list[Any], numbers.tolist())
+
+
+def _list_vector(vector: Any) -> list[float]:
+    """Convert a query vector to a list for JSON."""
+    return _list_numbers(vector, "vertex", "numbers of a vector, or an id (for several of them: nearest_many)")
+
+
+def whole_number(value: Any, name: str) -> int:
+    """Convert a whole number, also one of NumPy, for JSON. The service checks its range."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InvalidValueError.of(name, "a whole number", value)
+    return int(value)
+
+
+def _encode(body: Any) -> bytes:
+    """Encode a request body as JSON."""
+    try:
+        return json.dumps(body, separators=(",", ":")).encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError.of("request", "values that JSON can represent", str(error)) from error
+
+
+def add_edges(
+    edges: EdgeListLike, key: str | None, attributes: AttributesLike | None = None, **columns: Any
+) -> Call[Receipt]:
+    """Return the request that applies a batch, given in any form that `Embedder.partial_fit` accepts."""
+    batch, own_attributes = split_attributes(Batch.from_any(edges, **columns))
+    body: dict[str, Any] = {"key": key or new_key(), "edges": _list_edges(batch)}
     rows = own_attributes if attributes is None else read_attributes(attributes)
     if rows is not None:
         body["attributes"] = attributes_to_json(rows)
     return Call("POST", "/v1/edges", body)
 
 
-def remove_edges(edges: Iterable[Sequence[Id]], key: str | None) -> Call[Receipt]:
-    """Return the request that removes edges."""
-    return Call("DELETE", "/v1/edges", {"key": key or new_key(), "edges": [list(edge)[:2] for edge in edges]})
+def _list_edges(batch: Batch) -> list[Any]:
+    """Convert the rows of a batch for JSON: to lists, or to objects if they have operations."""
+    columns: dict[str, list[Any]] = {"src": ids_to_list(batch.src), "dst": ids_to_list(batch.dst)}
+    if batch.weight is not None or batch.time is not None:
+        columns["weight"] = [1.0] * len(batch) if batch.weight is None else batch.weight.tolist()
+    if batch.time is not None:
+        columns["time"] = times_to_json(batch.time)
+    if batch.op is None:
+        return list(zip(*columns.values(), strict=True))
+    columns["op"] = [Op(op).name.lower() for op in batch.op.tolist()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def remove_vertices(vertices: Iterable[Id], key: str | None) -> Call[Receipt]:
+def _list_pairs(batch: Batch) -> list[tuple[Id, Id]]:
+    """Convert the rows of a batch to pairs of ids for JSON."""
+    return list(zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True))
+
+
+def remove_edges(edges: EdgeListLike, key: str | None) -> Call[Receipt]:
+    """Return the request that removes edges, given in any form that `Embedder.remove_edges` accepts."""
+    batch = read_removals(edges)
+    refuse_attributes(batch, "sent with removals")
+    return Call("DELETE", "/v1/edges", {"key": key or new_key(), "edges": _list_pairs(batch)})
+
+
+def remove_vertices(vertices: IdsLike, key: str | None) -> Call[Receipt]:
     """Return the request that removes vertices with all their edges."""
     return Call("DELETE", "/v1/vertices", {"key": key or new_key(), "ids": _list_ids(vertices)})
 
 
-def vectors(ids: Iterable[Id]) -> Call[Vector]:
+def vectors(ids: IdsLike) -> Call[Vector]:
     """Return the request for the vectors of vertices."""
     return Call("POST", "/v1/vectors", {"ids": _list_ids(ids)}, parse=parse_vectors)
 
@@ -254,13 +347,13 @@ def nearest(
 ) -> Call[list[tuple[Id, float]]]:
     """Return the request for the nearest vertices of a vertex or a vector."""
     if among is not None:
-        queries = [vertex] if isinstance(vertex, int | str) else np.asarray(vertex, np.float64)[None]
-        call = nearest_many(queries, k, among)
+        queries = [vertex] if _is_id(vertex) else np.array([_list_vector(vertex)])
+        call = nearest_many(cast(Any, queries), k, among)
         return Call(call.method, call.path, call.body, parse=lambda body: parse_nearest_lists(body)[0])
-    if isinstance(vertex, int | str):
-        kind = "text" if isinstance(vertex, str) else "integer"
-        return Call("GET", f"{vertex_path(vertex)}/nearest", query={"k": k, "kind": kind}, parse=parse_nearest)
-    body = {"vector": np.asarray(vertex, np.float64).tolist(), "k": k}
+    if _is_id(vertex):
+        query = {"k": whole_number(k, "k"), "kind": id_kind(vertex)}
+        return Call("GET", f"{vertex_path(cast(Id, vertex))}/nearest", query=query, parse=parse_nearest)
+    body = {"vector": _list_vector(vertex), "k": whole_number(k, "k")}
     return Call("POST", "/v1/nearest", body, parse=parse_nearest)
 
 
@@ -268,9 +361,9 @@ def nearest_many(
     vertices: IdsLike | Vector, k: int, among: IdsLike | None = None
 ) -> Call[list[list[tuple[Id, float]]]]:
     """Return the request for the nearest vertices of each of several vertices or vectors."""
-    body: dict[str, Any] = {"k": k}
+    body: dict[str, Any] = {"k": whole_number(k, "k")}
     if isinstance(vertices, np.ndarray) and vertices.ndim == 2:
-        body["vectors"] = np.asarray(vertices, np.float64).tolist()
+        body["vectors"] = _list_numbers(vertices, "vertices", "numbers, one vector per row", dimensions=2)
     else:
         body["vertices"] = _list_ids(vertices, "vertices")
     if among is not None:
@@ -280,23 +373,38 @@ def nearest_many(
 
 def degree(ids: Id | IdsLike) -> Call[Any]:
     """Return the request for the number of edges of one vertex or several."""
-    if isinstance(ids, ID_TYPES):
-        return replace(degree([ids]), parse=lambda body: int(body["degrees"][0]))
-    body = {"ids": _list_ids(ids, "ids")}
+    if _is_id(ids):
+        return replace(degree([cast(Id, ids)]), parse=lambda body: int(body["degrees"][0]))
+    body = {"ids": _list_ids(cast(IdsLike, ids), "ids")}
     return Call("POST", "/v1/degrees", body, parse=lambda body: np.array(body["degrees"], np.int64))
+
+
+def age(ids: IdsLike) -> Call[NDArray[np.int64]]:
+    """Return the request for the number of vertices that arrived after each of several vertices."""
+    return Call("POST", "/v1/ages", {"ids": _list_ids(ids)}, parse=lambda body: np.array(body["ages"], np.int64))
+
+
+def neighbors(vertex: Id, limit: int | None) -> Call[list[tuple[Id, float]]]:
+    """Return the request for the neighbors of a vertex with the weights of the edges."""
+    maximum = None if limit is None else whole_number(limit, "limit")
+    body = {"vertex": normalize_id(vertex, "vertex"), "limit": maximum}
+    return Call("POST", "/v1/neighbors", body, parse=parse_neighbors)
 
 
 def vertex(vertex_id: Id) -> Call[dict[str, Any]]:
     """Return the request for a vertex: vector, degree, age and label."""
-    return Call("GET", vertex_path(vertex_id), query={"kind": "text" if isinstance(vertex_id, str) else "integer"})
+    return Call("GET", vertex_path(vertex_id), query={"kind": id_kind(vertex_id)})
 
 
-def nearest_by_attributes(attributes: Any, k: int) -> Call[list[tuple[Id, float]]]:
+def nearest_by_attributes(attributes: Any, k: int, among: IdsLike | None = None) -> Call[list[tuple[Id, float]]]:
     """Return the request for the vertices with the attributes that are nearest to given ones or those of a vertex."""
-    if isinstance(attributes, int | str):
-        call = nearest(attributes, k)
-        return replace(call, query={**call.query, "by": "attributes"})
-    body = {"attributes": _one_to_json("query", attributes), "k": k}
+    body: dict[str, Any] = {"k": whole_number(k, "k")}
+    if _is_id(attributes):
+        body["vertex"] = normalize_id(attributes, "vertex")
+    else:
+        body["attributes"] = _one_to_json("query", attributes)
+    if among is not None:
+        body["among"] = _list_ids(among, "among")
     return Call("POST", "/v1/attributes/nearest", body, parse=parse_nearest)
 
 
@@ -304,7 +412,7 @@ def preview(neighbors: IdsLike, weights: Weights, attributes: Any = None) -> Cal
     """Return the request for the vector that a new vertex with these neighbors and attributes would receive."""
     body: dict[str, Any] = {
         "neighbors": _list_ids(neighbors, "neighbors"),
-        "weights": None if weights is None else [*weights],
+        "weights": None if weights is None else _list_numbers(weights, "weights", "numbers, one per neighbor"),
     }
     if attributes is not None:
         body["attributes"] = _one_to_json("newcomer", attributes)
@@ -313,9 +421,8 @@ def preview(neighbors: IdsLike, weights: Weights, attributes: Any = None) -> Cal
 
 def score(pairs: EdgeListLike, newcomers: Newcomers | None) -> Call[Vector]:
     """Return the request for the scores of candidate edges."""
-    batch = Batch.from_any(pairs)
     body = {
-        "pairs": list(zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True)),
+        "pairs": _list_pairs(read_pairs(pairs)),
         "newcomers": _list_newcomers(newcomers),
     }
     return Call("POST", "/v1/score", body, parse=lambda answer: np.array(answer["scores"], np.float32))
@@ -325,10 +432,10 @@ def recommend(
     vertex: Id | Sequence[Id], k: int, among: IdsLike | None, exclude: str | None, newcomers: Newcomers | None
 ) -> Call[list[Any]]:
     """Return the request for the most expected new edges of a vertex, or of each of several vertices."""
-    single = isinstance(vertex, int | str)
+    single = _is_id(vertex)
     body = {
-        "vertices": [vertex] if single else _list_ids(vertex, "vertices"),  # type: ignore[arg-type]
-        "k": k,
+        "vertices": _list_ids(cast(IdsLike, [vertex] if single else vertex), "vertices"),
+        "k": whole_number(k, "k"),
         "among": None if among is None else _list_ids(among, "among"),
         "exclude": exclude,
         "newcomers": _list_newcomers(newcomers),
@@ -339,7 +446,8 @@ def recommend(
 
 def put_labels(labels: Mapping[Id, str | None]) -> Call[int]:
     """Return the request that sets labels."""
-    return Call("PUT", "/v1/labels", {"labels": list(labels.items())}, parse=lambda body: int(body["labels"]))
+    rows = [(normalize_id(vertex, "labels"), label) for vertex, label in labels.items()]
+    return Call("PUT", "/v1/labels", {"labels": rows}, parse=lambda body: int(body["labels"]))
 
 
 def stats(digest: bool, full: bool) -> Call[dict[str, Any]]:
@@ -349,10 +457,15 @@ def stats(digest: bool, full: bool) -> Call[dict[str, Any]]:
 
 def vertex_path(vertex: Id) -> str:
     """Return the URL path of a vertex."""
-    segment = quote(str(vertex), safe="")
+    segment = quote(str(normalize_id(vertex, "vertex")), safe="")
     if segment in (".", ".."):  # a URL parser would resolve them as relative paths
         segment = segment.replace(".", "%2E")
     return f"/v1/vertices/{segment}"
+
+
+def id_kind(vertex: Any) -> str:
+    """Return the kind of an id in a URL path; a UUID becomes text."""
+    return "text" if isinstance(vertex, str | uuid.UUID) else "integer"
 
 
 def new_key() -> str:
@@ -360,11 +473,17 @@ def new_key() -> str:
     return uuid.uuid4().hex
 
 
-def parse_response(response: httpx.Response) -> Any:
-    """Return the JSON body of a successful response; raise the matching error otherwise."""
-    if response.is_success:
-        return response.json()
-    raise error_of(response)
+def parse_response(response: httpx.Response, parse: Callable[[Any], T]) -> T:
+    """Return what `parse` makes of the JSON body of a successful response; raise the matching error otherwise."""
+    if not response.is_success:
+        raise error_of(response)
+    try:
+        return parse(response.json())
+    except RipplevecError:
+        raise
+    except _PARSE_ERRORS as error:
+        got = f"{shorten(response.text)} of type {response.headers.get('content-type', '')!r}"
+        raise UnexpectedResponseError.of(response.url, got) from error
 
 
 def error_of(response: httpx.Response) -> ServiceError:
@@ -394,6 +513,11 @@ def parse_nearest(body: Mapping[str, Any]) -> list[tuple[Id, float]]:
     return [(name, cosine) for name, cosine in body["nearest"]]
 
 
+def parse_neighbors(body: Mapping[str, Any]) -> list[tuple[Id, float]]:
+    """Return the neighbors in a response body with the weights of the edges."""
+    return [(name, weight) for name, weight in body["neighbors"]]
+
+
 def parse_nearest_lists(body: Mapping[str, Any]) -> list[list[tuple[Id, float]]]:
     """Return, for each query of the request, the nearest vertices with their cosines."""
     return [parse_nearest({"nearest": found}) for found in body["nearest"]]
@@ -409,27 +533,32 @@ def parse_vector(body: Mapping[str, Any]) -> Vector:
     return np.array(body["vector"], np.float32)
 
 
-def parse_event(event: ServerSentEvent) -> BatchChanges | None:
+def parse_event(event: ServerSentEvent, url: httpx.URL) -> BatchChanges | None:
     """Parse one server-sent event; None for a heartbeat. Raise `TooOldError` if the reader fell too far behind."""
     if event.event == "gone":
         raise TooOldError(410, "the requested changes are no longer kept; read the vectors again")
     if event.event != "changes":
         return None
-    message = event.json()
-    rows = message["changes"]
-    return BatchChanges(
-        message["sequence"],
-        [row["id"] for row in rows],
-        np.array([row["vector"] for row in rows], np.float32),
-        [row["arrived"] for row in rows],
-        message["removed"],
-        message["anchored"],
-        message.get("part", 0) + 1 == message.get("parts", 1),
-    )
+    try:
+        message = event.json()
+        rows = message["changes"]
+        return BatchChanges(
+            message["sequence"],
+            [row["id"] for row in rows],
+            np.array([row["vector"] for row in rows], np.float32),
+            [row["arrived"] for row in rows],
+            message["removed"],
+            message["anchored"],
+            message.get("part", 0) + 1 == message.get("parts", 1),
+        )
+    except _PARSE_ERRORS as error:
+        raise UnexpectedResponseError.of(url, f"the event {shorten(event.data)}") from error
 
 
 def retry_policy(retries: int) -> RetryPolicy:
     """Return the policy for requests: repeat after a lost connection or a temporary refusal of the service."""
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        raise InvalidValueError.of("retries", "a whole number ≥ 0", retries)
     return RetryPolicy(
         is_temporary=_is_temporary,
         initial_delay=_INITIAL_DELAY,
@@ -443,12 +572,25 @@ def retry_policy(retries: int) -> RetryPolicy:
 def _is_temporary(error: BaseException) -> bool:
     if isinstance(error, ServiceError):
         return error.status in _RETRYABLE_STATUSES
-    return isinstance(error, httpx.TransportError)
+    return isinstance(error, httpx.TransportError) and not isinstance(error, SSEError)
 
 
 def client_options(url: str, token: str | None, timeout: float) -> dict[str, Any]:
     """Return the keyword arguments for `httpx.Client` and `httpx.AsyncClient`."""
-    if not url.startswith(("http://", "https://")):
-        raise InvalidValueError.of("url", "an address such as http://127.0.0.1:8080", url)
+    if token and not (isinstance(token, str) and token.isascii() and token.isprintable() and " " not in token):
+        raise InvalidValueError("token: expected ASCII text without spaces and line ends, got other characters")
+    if not (isinstance(timeout, int | float) and 0 < timeout <= _MAX_TIMEOUT):
+        raise InvalidValueError.of("timeout", f"a number of seconds > 0 and ≤ {_MAX_TIMEOUT:,}", timeout)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return {"base_url": url, "headers": headers, "timeout": timeout}
+    return {"base_url": _read_address(url), "headers": headers, "timeout": timeout}
+
+
+def _read_address(url: Any) -> httpx.URL:
+    """Return the address of a service."""
+    try:
+        address = httpx.URL(url)
+        if address.scheme in ("http", "https") and address.host and (address.port or 1) < 1 << 16:
+            return address
+    except (httpx.InvalidURL, TypeError):
+        pass
+    raise InvalidValueError.of("url", "an address such as http://127.0.0.1:8080", url)

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 import httpx
+import numpy as np
 from httpx_sse import connect_sse
+from numpy.typing import NDArray
 from tenacity import Retrying
 
 from ripplevec.attributes.input import AttributesLike
@@ -22,6 +24,11 @@ from ripplevec.vector_reads import cosine
 
 class Client:
     """A client of a running service, with the methods of `Embedder` that make sense over HTTP.
+
+    They have the same parameters and raise the same errors: `UnknownVertexError` and `UnknownEdgeError` name what does
+    not exist, and `InvalidValueError` says which value cannot be used. Any method may also raise `ServiceError` for
+    another error response, `UnreachableServiceError` without a connection, `UnexpectedResponseError` for the response
+    of another server, and `StateError` after the client is closed.
 
     A request that cannot be delivered is sent again with the same idempotency key, so it is applied once.
 
@@ -66,9 +73,9 @@ class Client:
         weights: Weights = None,
         time: TimeLike | None = None,
         *,
-        key: str | None = None,
         attributes: Any = None,
         neighbours: IdsLike | None = None,
+        key: str | None = None,
     ) -> Vector:
         """Add a vertex with its edges and return its vector.
 
@@ -78,16 +85,16 @@ class Client:
             Id of the vertex. A known vertex gets the edges in addition to those it has.
         neighbors : sequence of int or str, default ()
             Vertices that it is connected to.
-        weights : sequence of float, optional
+        weights : array_like of float, optional
             One positive weight per neighbor; 1 by default.
         time : float, datetime, datetime64, pandas.Timestamp or str, optional
             Time of the arrival; by default the latest time of any event.
-        key : str, optional
-            Idempotency key: a batch with a key that was applied before is not applied again. Unique by default.
         attributes : {name: value} or vector of numbers, optional
             Attributes of the vertex, which replace earlier ones. Names are sent as texts.
         neighbours : sequence of int or str, optional
-            British spelling of `neighbors`.
+            British spelling of `neighbors`; giving both is an error.
+        key : str, optional
+            Idempotency key: a batch with a key that was applied before is not applied again. Unique by default.
 
         Returns
         -------
@@ -96,8 +103,8 @@ class Client:
 
         Raises
         ------
-        ServiceError
-            If the service refuses the request.
+        InvalidValueError
+            If a value cannot be used. Nothing changes.
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
         self._send(protocol.add_vertex(vertex, neighbors, weights, key, time, attributes))
@@ -121,26 +128,45 @@ class Client:
         return self._send(protocol.add_edges(edges, key))
 
     def partial_fit(
-        self, edges: EdgeListLike, *, key: str | None = None, attributes: AttributesLike = None
+        self,
+        edges: EdgeListLike,
+        *,
+        src: Any = None,
+        dst: Any = None,
+        weight: Any = None,
+        time: Any = None,
+        attributes: AttributesLike | None = None,
+        key: str | None = None,
     ) -> dict[str, Any]:
-        """Add edges and set attributes of vertices, as one batch.
+        """Apply a batch: add edges and set attributes of vertices.
 
         Parameters
         ----------
         edges : edge list
-            Edges in any form that `Embedder.partial_fit` accepts.
-        key : str, optional
-            Idempotency key; unique by default.
+            Edges in any form that `Embedder.partial_fit` accepts, or a `Batch`, which can also remove edges and
+            vertices.
+        src, dst, weight, time : label of a column, optional
+            Names of the columns of a table, as for `Embedder.fit`.
         attributes : mapping, pair or table, optional
             Attributes of vertices, in any form that `Embedder.fit` accepts. Unknown vertices are added. Names are sent
             as texts.
+        key : str, optional
+            Idempotency key; unique by default.
 
         Returns
         -------
         dict
             Sequence number of the batch and its counts.
+
+        Raises
+        ------
+        InvalidValueError
+            If a value cannot be used. Nothing changes.
+        UnknownVertexError, UnknownEdgeError
+            If a vertex or an edge to be removed does not exist; then nothing changes.
         """
-        return self._send(protocol.add_edges(edges, key, attributes))
+        columns = {"src": src, "dst": dst, "weight": weight, "time": time}
+        return self._send(protocol.add_edges(edges, key, attributes, **columns))
 
     def set_attributes(self, ids: IdsLike, attributes: Any, *, key: str | None = None) -> dict[str, Any]:
         """Set the attributes of vertices, and replace those that they had.
@@ -161,18 +187,18 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If a vertex does not exist; then nothing is changed.
         """
         return self._send(protocol.set_attributes(ids, attributes, key))
 
-    def remove_edges(self, edges: Iterable[Sequence[Id]], *, key: str | None = None) -> dict[str, Any]:
+    def remove_edges(self, edges: EdgeListLike, *, key: str | None = None) -> dict[str, Any]:
         """Remove edges as one batch.
 
         Parameters
         ----------
-        edges : iterable of pairs
-            Edges to remove; weights are ignored.
+        edges : edge list
+            Edges in any form that `Embedder.remove_edges` accepts; weights are ignored.
         key : str, optional
             Idempotency key; unique by default.
 
@@ -183,7 +209,7 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownEdgeError
             If an edge does not exist; then nothing is removed.
         """
         return self._send(protocol.remove_edges(edges, key))
@@ -205,18 +231,18 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If the vertex does not exist.
         """
         return self._send(protocol.remove_vertices([vertex], key))
 
-    def vectors(self, ids: Iterable[Id]) -> Vector:
+    def vectors(self, ids: IdsLike) -> Vector:
         """Return the vectors of vertices.
 
         Parameters
         ----------
-        ids : iterable of int or str
-            Ids of the vertices.
+        ids : list, array, series or Arrow array of int or str
+            The vertices.
 
         Returns
         -------
@@ -229,6 +255,26 @@ class Client:
             If some vertices are unknown; the error names them.
         """
         return self._send(protocol.vectors(ids))
+
+    def transform(self, ids: IdsLike) -> Vector:
+        """Return the vectors of vertices. The same as `vectors`, under the name of scikit-learn.
+
+        Parameters
+        ----------
+        ids : list, array, series or Arrow array of int or str
+            The vertices.
+
+        Returns
+        -------
+        ndarray of shape (len(ids), dim)
+            One row per id.
+
+        Raises
+        ------
+        UnknownVertexError
+            If vertices are unknown; the error names them.
+        """
+        return self.vectors(ids)
 
     def vector(self, vertex: Id) -> Vector:
         """Return the vector of one vertex.
@@ -311,6 +357,52 @@ class Client:
         """
         return self._send(protocol.degree(ids))
 
+    def age(self, ids: IdsLike) -> NDArray[np.int64]:
+        """Return the number of vertices that arrived after each of these vertices.
+
+        Parameters
+        ----------
+        ids : list, array, series or Arrow array of int or str
+            The vertices.
+
+        Returns
+        -------
+        int64 array
+            One number per id.
+
+        Raises
+        ------
+        UnknownVertexError
+            If vertices are unknown; the error names them.
+        """
+        return self._send(protocol.age(ids))
+
+    def neighbors(self, vertex: Id, limit: int | None = None) -> list[tuple[Id, float]]:
+        """Return the neighbors of a vertex with the weights of the edges, latest edge first.
+
+        Parameters
+        ----------
+        vertex : int or str
+            The vertex.
+        limit : int, optional
+            Maximum number of neighbors. By default all; the service refuses that for more than 10,000.
+
+        Returns
+        -------
+        list of (id, weight)
+            The neighbors.
+
+        Raises
+        ------
+        UnknownVertexError
+            If the vertex is unknown.
+        """
+        return self._send(protocol.neighbors(vertex, limit))
+
+    def neighbours(self, vertex: Id, limit: int | None = None) -> list[tuple[Id, float]]:
+        """Return the neighbors of a vertex. British spelling of `neighbors`."""
+        return self.neighbors(vertex, limit)
+
     def vertex(self, vertex: Id) -> dict[str, Any]:
         """Return the vector, degree, age and label of a vertex.
 
@@ -326,7 +418,7 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If the vertex is unknown.
         """
         return self._send(protocol.vertex(vertex))
@@ -383,7 +475,9 @@ class Client:
         """
         return self._send(protocol.nearest_many(vertices, k, among))
 
-    def nearest_by_attributes(self, attributes: Any, k: int = 10) -> list[tuple[Id, float]]:
+    def nearest_by_attributes(
+        self, attributes: Any, k: int = 10, *, among: IdsLike | None = None
+    ) -> list[tuple[Id, float]]:
         """Return the vertices with the most similar attributes, whatever their edges, best first.
 
         Parameters
@@ -392,6 +486,8 @@ class Client:
             Attributes, or a vertex, which is left out of the result.
         k : int, default 10
             Number of vertices.
+        among : ids, optional
+            The vertices to choose from; all by default.
 
         Returns
         -------
@@ -400,10 +496,10 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If the vertex is unknown.
         """
-        return self._send(protocol.nearest_by_attributes(attributes, k))
+        return self._send(protocol.nearest_by_attributes(attributes, k, among))
 
     def preview(
         self,
@@ -419,7 +515,7 @@ class Client:
         ----------
         neighbors : sequence of int or str
             Known vertices.
-        weights : sequence of float, optional
+        weights : array_like of float, optional
             One positive weight per neighbor; 1 by default.
         attributes : {name: value} or vector of numbers, optional
             Attributes of the vertex.
@@ -430,6 +526,13 @@ class Client:
         -------
         ndarray of shape (dim,)
             The vector.
+
+        Raises
+        ------
+        UnknownVertexError
+            If a neighbor is unknown.
+        InvalidValueError
+            If a value cannot be used.
         """
         neighbors = resolve_neighbors(neighbors, neighbours)
         return self._send(protocol.preview(neighbors, weights, attributes))
@@ -451,7 +554,7 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If a vertex is unknown.
         """
         return self._send(protocol.score(pairs, newcomers))
@@ -487,7 +590,7 @@ class Client:
 
         Raises
         ------
-        NotFoundError
+        UnknownVertexError
             If a vertex is unknown.
         """
         return self._send(protocol.recommend(vertex, k, among, exclude, newcomers))
@@ -544,8 +647,8 @@ class Client:
         """
         if since is None:
             stats = self.stats()
-            since = stats["sequence"]
-        position = int(since)
+            since = int(stats["sequence"])
+        position = protocol.whole_number(since, "since")
         stream = self._follow(position)
 
         def read_next() -> BatchChanges:
@@ -558,7 +661,7 @@ class Client:
 
         try:
             while True:
-                with protocol.translate_connection_errors(self._http):
+                with protocol.translate_errors(self._http):
                     changes: BatchChanges = self._retrying()(read_next)
                 position = changes.sequence if changes.last else position
                 yield changes
@@ -572,14 +675,14 @@ class Client:
                 source.response.read()
                 raise protocol.error_of(source.response)
             for event in source.iter_sse():
-                if (changes := protocol.parse_event(event)) is not None:
+                if (changes := protocol.parse_event(event, source.response.url)) is not None:
                     yield changes
 
     def _send(self, call: Call[T]) -> T:
         def request() -> T:
             return call.parse_response(self._http.request(**call.arguments()))
 
-        with protocol.translate_connection_errors(self._http):
+        with protocol.translate_errors(self._http):
             return self._retrying()(request)
 
     def _retrying(self) -> Retrying:

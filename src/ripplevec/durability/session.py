@@ -76,10 +76,11 @@ class CommitGroup:
 class Session(SessionVerbs):
     """Model in a directory that survives crashes with every acknowledged batch, bit for bit.
 
-    It has the methods of `Embedder` for changes and reads, which return and raise the same. One session at a time may
-    use a directory. Within it, any thread may write, one after the other, and any number
-    of threads may read `model`. All methods that write raise `StateError` after `close`, or after an error that
-    may have left different states in memory and on disk.
+    It has the methods of `Embedder` for changes and reads, which return and raise the same. Reads of the whole model,
+    such as `to_numpy`, `plot` and `diagnostics`, are methods of `model`. `fit`, `anchor` and `set_params` do not exist,
+    because the journal contains batches only. One session at a time may use a directory. Within it, any thread may
+    write, one after the other, and any number of threads may read `model`. All methods that write raise `StateError`
+    after `close`, or after an error that may have left different states in memory and on disk.
 
     Parameters
     ----------

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ripplevec.attributes.input import AttributesLike, attach_attributes, read_attributes, read_one, read_values
-from ripplevec.batch import NO_NEIGHBORS, Batch, EdgeListLike, Id, IdsLike, Op, resolve_neighbors
+from ripplevec.batch import NO_NEIGHBORS, Batch, EdgeListLike, Id, IdsLike, Op, read_removals, resolve_neighbors
 from ripplevec.changes import Changes
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.times import TimeLike
@@ -28,10 +28,19 @@ class SessionVerbs(VectorReads):
     # ------------------------------------------------------------------ changing the model
 
     def partial_fit(
-        self, edges: EdgeListLike, *, key: str | None = None, attributes: AttributesLike = None, **columns: Any
+        self,
+        edges: EdgeListLike,
+        *,
+        src: Any = None,
+        dst: Any = None,
+        weight: Any = None,
+        time: Any = None,
+        attributes: AttributesLike | None = None,
+        key: str | None = None,
     ) -> Changes:
         """Apply a batch; see `Embedder.partial_fit` and `apply`."""
-        batch = Batch.from_any(edges, directed=self.model.directed, **columns)
+        directed = self.model.directed
+        batch = Batch.from_any(edges, directed=directed, src=src, dst=dst, weight=weight, time=time)
         return self.apply(
             batch if attributes is None else attach_attributes(batch, read_attributes(attributes)), key=key
         )
@@ -53,9 +62,9 @@ class SessionVerbs(VectorReads):
         weights: ArrayLike | None = None,
         time: TimeLike | None = None,
         *,
-        key: str | None = None,
         attributes: Any = None,
         neighbours: IdsLike | None = None,
+        key: str | None = None,
     ) -> NDArray[np.float32]:
         """Add a vertex with its edges and return its vector; see `Embedder.add_vertex`."""
         batch = Batch.arrival(vertex, resolve_neighbors(neighbors, neighbours), weights, time)
@@ -64,7 +73,7 @@ class SessionVerbs(VectorReads):
 
     def remove_edges(self, edges: EdgeListLike, *, key: str | None = None) -> Changes:
         """Remove edges; see `Embedder.remove_edges`."""
-        return self.apply(Batch.from_any(edges, op=Op.REMOVE, directed=self.model.directed), key=key)
+        return self.apply(read_removals(edges, directed=self.model.directed), key=key)
 
     def remove_vertex(self, vertex: Id, *, key: str | None = None) -> Changes:
         """Remove a vertex with all its edges; see `Embedder.remove_vertex`."""
@@ -115,20 +124,45 @@ class SessionVerbs(VectorReads):
         """Return how expected each candidate edge is; see `Embedder.score`."""
         return self.model.score(pairs, newcomers=newcomers)
 
-    def recommend(self, vertex: Any, k: int = 10, **options: Any) -> Any:
+    def recommend(
+        self,
+        vertex: Any,
+        k: int = 10,
+        *,
+        among: IdsLike | None = None,
+        exclude: Literal["neighbors"] | None = "neighbors",
+        newcomers: Mapping[Id, IdsLike] | None = None,
+    ) -> Any:
         """Return the most expected new edges of one vertex or several; see `Embedder.recommend`."""
-        return self.model.recommend(vertex, k, **options)
+        return self.model.recommend(vertex, k, among=among, exclude=exclude, newcomers=newcomers)
 
     def preview(
-        self, neighbors: IdsLike = NO_NEIGHBORS, weights: ArrayLike | None = None, *, attributes: Any = None
+        self,
+        neighbors: IdsLike = NO_NEIGHBORS,
+        weights: ArrayLike | None = None,
+        *,
+        attributes: Any = None,
+        neighbours: IdsLike | None = None,
     ) -> NDArray[np.float32]:
         """Return the vector that a new vertex would get; see `Embedder.preview`."""
-        return self.model.preview(neighbors, weights, attributes=attributes)
+        return self.model.preview(neighbors, weights, attributes=attributes, neighbours=neighbours)
 
     def degree(self, ids: Id | IdsLike) -> NDArray[np.int64] | int:
         """Return the number of edges of one vertex or several; see `Embedder.degree`."""
         return self.model.degree(ids)
 
+    def age(self, ids: IdsLike) -> NDArray[np.int64]:
+        """Return the number of vertices that arrived after each of these vertices; see `Embedder.age`."""
+        return self.model.age(ids)
+
     def neighbors(self, vertex: Id, limit: int | None = None) -> list[tuple[Id, float]]:
         """Return the neighbors of a vertex with the weights of the edges; see `Embedder.neighbors`."""
         return self.model.neighbors(vertex, limit)
+
+    def neighbours(self, vertex: Id, limit: int | None = None) -> list[tuple[Id, float]]:
+        """Return the neighbors of a vertex. British spelling of `neighbors`."""
+        return self.neighbors(vertex, limit)
+
+    def transform(self, ids: IdsLike) -> NDArray[np.float32]:
+        """Return the vectors of vertices; see `Embedder.transform`."""
+        return self.model.transform(ids)

@@ -63,6 +63,18 @@ def read_degrees(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.in
         return engine.sequence, engine.degrees(engine.rows_of(column))
 
 
+def read_ages(model: Embedder, ids: Sequence[Id]) -> tuple[int, NDArray[np.int64]]:
+    """Return the sequence number, and for each vertex the number of vertices that arrived after it."""
+    with model.lock.reading():
+        return model.engine.sequence, model.age(ids)
+
+
+def read_neighbors(model: Embedder, vertex: Id, limit: int | None) -> tuple[int, list[tuple[Id, float]]]:
+    """Return the sequence number, and the neighbors of a vertex with the weights of the edges."""
+    with model.lock.reading():
+        return model.engine.sequence, model.neighbors(vertex, limit)
+
+
 def preview_vector(
     model: Embedder, neighbors: Sequence[Id], weights: Any, attributes: Any = None
 ) -> tuple[int, NDArray[np.float32]]:

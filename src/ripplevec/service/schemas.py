@@ -80,6 +80,19 @@ class DegreesRequest(_RequestModel):
     ids: list[VertexId]
 
 
+class AgesRequest(_RequestModel):
+    """Ids of the vertices whose ages are requested."""
+
+    ids: list[VertexId]
+
+
+class NeighborsRequest(_RequestModel):
+    """A vertex whose neighbors are requested, and how many of the latest ones; by default all."""
+
+    vertex: VertexId
+    limit: Annotated[Integer, Field(ge=0, json_schema_extra={"minimum": 0})] | None = None
+
+
 Attributes = Annotated[
     dict[StrictStr, FiniteNumber] | list[FiniteNumber],
     Field(description="attributes of one vertex: values by name, or a list of numbers"),
@@ -87,10 +100,12 @@ Attributes = Annotated[
 
 
 class NearestByAttributesRequest(_RequestModel):
-    """Attributes and the number of vertices with the most similar attributes to return."""
+    """Attributes or a vertex, the number of vertices to return, and those to choose from; all vertices by default."""
 
-    attributes: Attributes
+    attributes: Attributes | None = None
+    vertex: VertexId | None = None
     k: Annotated[Integer, Field(ge=1, json_schema_extra=K_RANGE)] = 10
+    among: list[VertexId] | None = None
 
 
 class PreviewRequest(_RequestModel):
@@ -183,6 +198,8 @@ _NEAREST_ITEM: dict[str, Any] = {
     "description": "an id and its cosine",
 }
 
+_NEIGHBOR_ITEM = _NEAREST_ITEM | {"description": "an id and the weight of the edge"}
+
 
 class Neighbors(BaseModel):
     """The nearest vertices with their cosines, highest first."""
@@ -203,6 +220,20 @@ class Degrees(BaseModel):
 
     sequence: int
     degrees: list[int]
+
+
+class Ages(BaseModel):
+    """For each requested vertex, the number of vertices that arrived after it."""
+
+    sequence: int
+    ages: list[int]
+
+
+class WeightedNeighbors(BaseModel):
+    """The neighbors of a vertex with the weights of the edges, latest edge first."""
+
+    sequence: int
+    neighbors: list[Annotated[tuple[int | str, float], WithJsonSchema(_NEIGHBOR_ITEM)]]
 
 
 class LinkScores(BaseModel):

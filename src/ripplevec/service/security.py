@@ -30,6 +30,8 @@ _READ_ONLY_POSTS = frozenset(
     for name in (
         "vectors",
         "degrees",
+        "ages",
+        "neighbors",
         "nearest",
         "nearest/many",
         "attributes/nearest",

@@ -84,8 +84,39 @@ def test_degrees_agree_with_the_model(service: Any) -> None:
     assert answer["sequence"] == service.runtime.model.sequence
 
 
+def test_ages_agree_with_the_model(service: Any) -> None:
+    answer = service.http.post("/v1/ages", json={"ids": ["r0", "r5"]}).json()
+    assert answer["ages"] == service.runtime.model.age(["r0", "r5"]).tolist()
+    assert answer["sequence"] == service.runtime.model.sequence
+
+
+@pytest.mark.parametrize("limit", [{}, {"limit": None}, {"limit": 2}, {"limit": 0}, {"limit": 1 << 70}])
+def test_neighbors_agree_with_the_model(service: Any, limit: dict[str, Any]) -> None:
+    answer = service.http.post("/v1/neighbors", json={"vertex": "r0", **limit}).json()
+    assert [tuple(pair) for pair in answer["neighbors"]] == service.runtime.model.neighbors("r0")[: limit.get("limit")]
+    assert answer["sequence"] == service.runtime.model.sequence
+
+
+def test_neighbors_above_the_limit_of_a_response_are_refused(start: Any) -> None:
+    service = start(limits=Limits(ids=3))
+    service.edges(*(["hub", number] for number in range(4)))
+    answer = service.http.post("/v1/neighbors", json={"vertex": "hub"})
+    assert (answer.status_code, answer.json()["error"]) == (
+        413,
+        "expected at most 3 neighbors in one response, got more. Ask for the latest ones with `limit`",
+    )
+    answer = service.http.post("/v1/neighbors", json={"vertex": "hub", "limit": 3}).json()
+    assert answer["neighbors"] == [[3, 1.0], [2, 1.0], [1, 1.0]]
+
+
 @pytest.mark.parametrize(
-    ("path", "body"), [("/v1/degrees", {"ids": ["r0", "x", 7]}), ("/v1/nearest/many", {"vertices": ["x", 7]})]
+    ("path", "body"),
+    [
+        ("/v1/degrees", {"ids": ["r0", "x", 7]}),
+        ("/v1/ages", {"ids": ["r0", "x", 7]}),
+        ("/v1/neighbors", {"vertex": "x"}),
+        ("/v1/nearest/many", {"vertices": ["x", 7]}),
+    ],
 )
 def test_unknown_vertices_are_listed_in_the_response(service: Any, path: str, body: Any) -> None:
     answer = service.http.post(path, json=body)
@@ -129,6 +160,11 @@ def test_recommend_with_exclude_null_includes_neighbors(service: Any) -> None:
     ("path", "body", "status"),
     [
         ("/v1/degrees", {"ids": ["r0"] * 10_001}, 413),
+        ("/v1/ages", {"ids": ["r0"] * 10_001}, 413),
+        ("/v1/neighbors", {"vertex": "r0", "limit": -1}, 422),
+        ("/v1/attributes/nearest", {}, 422),
+        ("/v1/attributes/nearest", {"vertex": "r0", "attributes": {"x": 1}}, 422),
+        ("/v1/attributes/nearest", {"vertex": "r0", "among": ["r1"] * 10_001}, 413),
         ("/v1/nearest/many", {}, 422),
         ("/v1/nearest/many", {"vertices": ["r0"], "vectors": []}, 422),
         ("/v1/nearest/many", {"vectors": [[1.0]]}, 422),
@@ -396,6 +432,8 @@ def test_nearest_by_attributes_ignores_edges(attributed: Any) -> None:
     assert {vertex for vertex, _ in answer["nearest"]} == proteins
     expected = model.nearest_by_attributes({"protein": 1, "of": 1}, 6)
     assert [tuple(pair) for pair in answer["nearest"]] == expected
+    answer = http.post("/v1/attributes/nearest", json={"vertex": "p6", "k": 2, "among": ["p0", "p7", "p8"]}).json()
+    assert {vertex for vertex, _ in answer["nearest"]} == {"p7", "p8"}
     answer = http.get("/v1/vertices/p6/nearest?k=5&by=attributes").json()
     assert {vertex for vertex, _ in answer["nearest"]} == proteins - {"p6"}
     assert answer["sequence"] == model.sequence

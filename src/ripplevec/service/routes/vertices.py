@@ -166,6 +166,44 @@ async def degrees(request: Request) -> Response:
 
 
 @router.post(
+    "/ages",
+    response_model=schemas.Ages,
+    responses=_ERRORS,
+    openapi_extra=schemas.describe_json_body(schemas.AgesRequest),
+)
+async def ages(request: Request) -> Response:
+    """Return, for each of many vertices, the number of vertices that arrived after it."""
+    runtime: Runtime = request.app.state.runtime
+    async with runtime.read_bodies.read(request) as (_, data):
+        ids = parse_body(schemas.AgesRequest, data).ids
+        _check_length(runtime, "ids", len(ids))
+        sequence, numbers = await runtime.run_read(
+            partial(model_reads.read_ages, runtime.model, ids), receive=request.receive
+        )
+    return json_response({"sequence": sequence, "ages": numbers.tolist()})
+
+
+@router.post(
+    "/neighbors",
+    response_model=schemas.WeightedNeighbors,
+    responses=_ERRORS,
+    openapi_extra=schemas.describe_json_body(schemas.NeighborsRequest),
+)
+async def neighbors(request: Request) -> Response:
+    """Return the neighbors of a vertex with the weights of the edges, latest edge first."""
+    runtime: Runtime = request.app.state.runtime
+    async with runtime.read_bodies.read(request) as (_, data):
+        body, maximum = parse_body(schemas.NeighborsRequest, data), runtime.settings.limits.ids
+        limit = maximum + 1 if body.limit is None else min(body.limit, maximum + 1)
+        read = partial(model_reads.read_neighbors, runtime.model, body.vertex, limit)
+        sequence, found = await runtime.run_read(read, receive=request.receive)
+    if len(found) > maximum:
+        advice = "Ask for the latest ones with `limit`"
+        raise RejectedRequest(413, f"expected at most {maximum:,} neighbors in one response, got more. {advice}")
+    return json_response({"sequence": sequence, "neighbors": found})
+
+
+@router.post(
     "/attributes/nearest",
     response_model=schemas.Neighbors,
     responses=_ERRORS,
@@ -175,10 +213,14 @@ async def nearest_to_attributes(request: Request) -> Response:
     """Return the vertices with the most similar attributes, whatever their edges, most similar first."""
     runtime: Runtime = request.app.state.runtime
     async with runtime.read_bodies.read(request) as (_, data):
-        query = parse_body(schemas.NearestByAttributesRequest, data)
-        _check_k(runtime, query.k)
-        find = runtime.model.nearest_by_attributes_with_sequence
-        sequence, neighbors = await runtime.run_search(find, query.attributes, query.k, receive=request.receive)
+        body = parse_body(schemas.NearestByAttributesRequest, data)
+        if (body.vertex is None) == (body.attributes is None):
+            raise RejectedRequest(422, "expected either a vertex or attributes, got both or neither of them")
+        _check_k(runtime, body.k)
+        _check_length(runtime, "candidates", len(body.among or []))
+        query = body.attributes if body.vertex is None else body.vertex
+        find = partial(runtime.model.nearest_by_attributes_with_sequence, query, body.k, among=body.among)
+        sequence, neighbors = await runtime.run_search(find, receive=request.receive)
     return json_response({"sequence": sequence, "nearest": neighbors})
 
 
