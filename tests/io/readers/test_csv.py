@@ -220,9 +220,11 @@ def test_read_batches_with_unknown_header_reads_it_as_header_and_warns(text, exp
     assert edges(text, header=True) == expected
 
 
-def test_read_batches_with_first_line_that_may_be_a_header_warns_and_reads_an_edge():
-    text = "lender,borrower\nann,bread\nbob,milk\ncat,bread\n"
-    message = r"e\.csv, line 1: read as an edge between 'lender' and 'borrower', which do not occur again.*--header"
+@pytest.mark.parametrize("names", ["lender,borrower", "hero1,hero2", "node1,node2", "id_1,id_2", "u,v", "A,B"])
+def test_read_batches_with_first_line_that_may_be_a_header_warns_and_reads_an_edge(names):
+    text = f"{names}\nann,bread\nbob,milk\ncat,bread\n"
+    src, dst = names.split(",")
+    message = rf"e\.csv, line 1: read as an edge between '{src}' and '{dst}', which do not occur again.*--header"
     with pytest.warns(HeaderWarning, match=message):
         assert len(edges(text)) == 4
     assert len(edges(text, header=True)) == 3

@@ -85,8 +85,14 @@ def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandl
 # Layout
 
 
-def detect_layout(block: LineBlock, name: str, options: ReadOptions) -> tuple[Layout, LineBlock] | None:
-    """Return the layout seen in the first data lines, and the lines after the header; None if there is no data line."""
+def detect_layout(
+    block: LineBlock, name: str, options: ReadOptions, available: LineBlock | None = None
+) -> tuple[Layout, LineBlock] | None:
+    """Return the layout seen in the first data lines, and the lines after the header; None if there is no data line.
+
+    `available` may have more lines than the block. They decide nothing, so the layout does not depend on the time of
+    reading, but they can spare a warning.
+    """
     lines = _data_lines(block)
     first = next(lines, None)
     if first is None:
@@ -100,8 +106,12 @@ def detect_layout(block: LineBlock, name: str, options: ReadOptions) -> tuple[La
         fields = _split_fields(line, delimiter)
     except RowError as error:
         raise FormatError(f"{name}, line {number:,}: expected {error}, got {shorten(line)}") from None
-    columns, has_header = _locate_columns(fields, _sample_rows(lines, delimiter), f"{name}, line {number:,}", options)
+    where, rows = f"{name}, line {number:,}", _sample_rows(lines, delimiter)
+    columns, has_header = _locate_columns(fields, rows, where, options)
     if not has_header:
+        if options.header is None:
+            more = rows if available is None else _sample_rows(islice(_data_lines(available), 1, None), delimiter)
+            _warn_edge(fields, more, columns, where)
         return Layout(delimiter, len(fields), columns), block
     rest = block.data.split(b"\n", number - block.first + count)[-1]
     return Layout(delimiter, len(fields), columns, line.decode()), LineBlock(number + count, rest)
@@ -142,10 +152,6 @@ def _locate_columns(
         positions = _name_columns(fields, where, options)
     if has_header and is_guess:
         _warn_header(fields, positions, where)
-    elif options.header is None and may_be_header(fields, rows, positions):
-        ends = " and ".join(repr(fields[positions[end]]) for end in ("src", "dst"))
-        message = f"{where}: read as an edge between {ends}, which do not occur again. If it is a header: --header."
-        warnings.warn(HeaderWarning(message), stacklevel=2)
     return positions, has_header
 
 
@@ -184,6 +190,14 @@ def _warn_header(fields: list[str], positions: dict[str, int], where: str) -> No
     used = ", ".join(f"{column} is {fields[positions[column]]!r}" for column in COLUMN_NAMES if column in positions)
     message = f"{where}: read as a header: {used}. If it is an edge: --no-header. {COLUMNS_HINT} if they are others."
     warnings.warn(HeaderWarning(message), stacklevel=2)
+
+
+def _warn_edge(fields: list[str], rows: list[list[str]], positions: dict[str, int], where: str) -> None:
+    """Say that the first line was taken for an edge, if it may be a header."""
+    if may_be_header(fields, rows, positions):
+        ends = " and ".join(repr(fields[positions[end]]) for end in ("src", "dst"))
+        message = f"{where}: read as an edge between {ends}, which do not occur again. If it is a header: --header."
+        warnings.warn(HeaderWarning(message), stacklevel=2)
 
 
 def detect_id_type(block: LineBlock, layout: Layout) -> str:

@@ -128,7 +128,10 @@ class CsvLines:
             return True
         head, data_lines = lines.peek(2, csv.is_data_line, final)  # the second line tells whether the first is a header
         complete = data_lines and (data_lines == 2 or final)
-        detected = csv.detect_layout(head, self._name, self._options) if complete else None
+        available = lines.buffered_lines()
+        if len(available.data) < len(head.data):  # the last line of the text has no newline
+            available = head
+        detected = csv.detect_layout(head, self._name, self._options, available) if complete else None
         if detected is None:
             return False
         self._layout, rest = detected
