@@ -15,6 +15,7 @@ from ripplevec.batch import Batch, IdColumn, Op, concat_ids, select_rows
 from ripplevec.cli.console import format_count
 from ripplevec.errors import HeaderWarning
 from ripplevec.io.readers.edge_files import open_edges
+from ripplevec.io.readers.option_syntax import as_flags
 from ripplevec.io.rebatch import concatenate
 from ripplevec.parameter_docs import describe_parameters
 
@@ -25,7 +26,7 @@ def describe_file(path: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return what a file contains, as JSON data; rows that cannot be read are counted."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HeaderWarning)
-        reader = open_edges(path, on_error="skip", **options)
+        reader = open_edges(path, on_error="skip", syntax=as_flags, **options)
         rows = concatenate(list(reader))
     added = rows if rows.op is None else select_rows(rows, np.flatnonzero(rows.op == Op.ADD))
     report = {

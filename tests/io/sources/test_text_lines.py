@@ -82,7 +82,7 @@ def test_csv_lines_saved_state_keeps_layout_and_id_type():
     batch, bad_messages, _ = restored.parse(LineBlock(3, b"1;2\na;b\n3;4"))
     assert ids_to_list(batch.src) == [1, 3]
     assert [(bad.where, bad.message) for bad in bad_messages] == [("e, line 4", "a;b")]
-    assert "--ids str" in bad_messages[0].reason
+    assert 'ids="str"' in bad_messages[0].reason
 
 
 def test_csv_lines_read_header_waits_for_second_line():

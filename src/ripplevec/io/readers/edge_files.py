@@ -41,7 +41,7 @@ class EdgeReader(Iterator[Batch]):
 
     def __init__(self, stream: ByteStream, format: str, batch_size: int, options: ReadOptions) -> None:
         self._stream = stream
-        self._bad_rows = BadRowHandler(stream.name, options.on_error)
+        self._bad_rows = BadRowHandler(stream.name, options.on_error, syntax=options.syntax)
         self._batches = rebatch(FORMATS[format](stream, options, self._bad_rows), batch_size)
         self._edge_count = 0
 

@@ -15,7 +15,8 @@ from ripplevec.io.messages import DecodedMessages, decode_messages, to_display_t
 from ripplevec.io.protocols import BadMessage
 from ripplevec.io.readers import csv
 from ripplevec.io.readers.byte_stream import MAX_LINE_BYTES, LineBlock, line_too_long_error
-from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions
+from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions, RowError
+from ripplevec.io.readers.option_syntax import OptionSyntax
 
 
 class LineBuffer:
@@ -102,15 +103,15 @@ class LineFormat(Protocol):
 class BadMessageCollector(BadRowHandler):
     """Collects the bad rows of a block as bad messages, each with its reason."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name, "skip")
+    def __init__(self, name: str, syntax: OptionSyntax) -> None:
+        super().__init__(name, "skip", syntax=syntax)
         self.bad_messages: list[BadMessage] = []
 
-    def report(self, number: int, expected: object, got: object) -> None:
+    def report(self, number: int, error: RowError, got: object) -> None:
         """Add a bad row."""
         message = got if isinstance(got, str) else repr(got)
         where = f"{self.name}, {self.unit} {number:,}"
-        reason = f"expected {expected}, got {shorten(got)}"
+        reason = f"expected {error.describe(self.syntax)}, got {shorten(got)}"
         self.bad_messages.append(BadMessage(to_display_text(message.encode()), where, reason))
 
 
@@ -145,7 +146,7 @@ class CsvLines:
     def parse(self, block: LineBlock) -> DecodedMessages:
         """Return the edges of some lines, and the bad lines."""
         assert self._layout is not None  # the header has been read
-        collector = BadMessageCollector(self._name)
+        collector = BadMessageCollector(self._name, self._options.syntax)
         if not block.data.endswith(b"\n"):
             block = LineBlock(block.first, block.data + b"\n")
         if self._ids == "auto":  # no edge has been seen so far
