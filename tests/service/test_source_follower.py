@@ -51,7 +51,7 @@ def test_open_source_names_the_options_of_an_address(tmp_path: Path) -> None:
     path.write_text("hero1,hero2\nann,bob\n")
     source = open_source(str(path))
     source.open(None)
-    expected = r"If it is a header: \?header=yes in the address, or name its columns: \?src=….*an edge: \?header=no"
+    expected = r"If it is a header: \?header=yes in the address, or name its columns: \?src=NAME.*an edge: \?header=no"
     with pytest.warns(HeaderWarning, match=expected):
         source.read(0)
     source.close()
@@ -63,7 +63,9 @@ def test_open_source_names_the_options_of_an_address(tmp_path: Path) -> None:
     path.write_text("a,b\n1,2\n")
     with closing(open_source(f"{path}?src=b&dst=c")) as source:
         source.open(None)
-        with pytest.raises(FormatError, match=r"expected columns b, c, got a, b\. Name the columns: \?src=…&dst=…"):
+        with pytest.raises(
+            FormatError, match=r"expected columns b, c, got a, b\. Name the columns: \?src=NAME&dst=NAME"
+        ):
             source.read(0)
 
 

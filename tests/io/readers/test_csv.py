@@ -246,7 +246,9 @@ def test_read_batches_without_header_reads_every_line_as_edge():
 
 def test_read_batches_with_unknown_third_column_says_how_to_name_it():
     text = "user,item,rating\nann,bread,5\n"
-    message = r"expected columns src, dst, got user, item, rating\. Name .* --src … --dst … --weight … --time …\."
+    message = (
+        r"expected columns src, dst, got user, item, rating\. Name .* --src NAME --dst NAME --weight NAME --time NAME\."
+    )
     with pytest.raises(FormatError, match=f"e.csv, line 1: {message} If this line is an edge: --no-header"):
         read(text, syntax=as_flags)
     assert read(text, src="user", dst="item", weight="rating").weight.tolist() == [5]

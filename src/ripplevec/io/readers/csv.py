@@ -205,7 +205,7 @@ def _warn_edge(
     if may_be_header(fields, rows, positions):
         ends = " and ".join(repr(fields[positions[end]]) for end in ("src", "dst"))
         edge, header = options.syntax(header=False), options.syntax(header=True)
-        columns = options.syntax(src="…", dst="…")
+        columns = options.syntax(src="NAME", dst="NAME")
         choice = f"If it is a header: {header}, or name its columns: {columns}. If it is an edge: {edge}."
         message = f"{where}: read as an edge between {ends}, which do not occur again. {choice}"
         warnings.warn(HeaderWarning(message), stacklevel=2)

@@ -176,7 +176,7 @@ def parse_time(value: object) -> float:
 
 
 def _column_hints(column: str) -> tuple[tuple[str, str, str], ...]:
-    return ("another column", column, "…"), (f"no {column}s", column, "none")
+    return ("another column", column, "NAME"), (f"no {column}s", column, "none")
 
 
 def _parse_number(value: object) -> float:
@@ -216,7 +216,7 @@ def missing_columns_error(name: str, names: Sequence[str], options: ReadOptions)
 
 def columns_hint(options: ReadOptions) -> str:
     """Return how to name the columns of a file."""
-    return f"Name the columns: {options.syntax(src='…', dst='…', weight='…', time='…')}"
+    return f"Name the columns: {options.syntax(src='NAME', dst='NAME', weight='NAME', time='NAME')}"
 
 
 def check_positive_int(name: str, value: object) -> int:

@@ -13,14 +13,14 @@ OptionSyntax: TypeAlias = Callable[..., str]
 
 
 def as_arguments(**options: str | bool) -> str:
-    """Return options as arguments of a Python function: `header=True`, `src="…"`."""
+    """Return options as arguments of a Python function: `header=True`, `src="NAME"`."""
     return ", ".join(
         f"{name}={value}" if isinstance(value, bool) else f'{name}="{value}"' for name, value in options.items()
     )
 
 
 def as_flags(**options: str | bool) -> str:
-    """Return options as those of the command line: `--header`, `--src …`."""
+    """Return options as those of the command line: `--header`, `--src NAME`."""
     return " ".join(
         f"--{name} {value}" if isinstance(value, str) else f"--{'' if value else 'no-'}{name}"
         for name, value in options.items()
