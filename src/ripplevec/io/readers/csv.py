@@ -27,6 +27,7 @@ from ripplevec.io.readers.byte_stream import ByteStream, LineBlock
 from ripplevec.io.readers.edge_rows import (
     BadRowHandler,
     BatchBuilder,
+    FileColumns,
     ReadOptions,
     RowError,
     columns_hint,
@@ -64,7 +65,9 @@ class Layout:
     """The line that names the columns; where it occurs again, files were joined."""
 
 
-def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler) -> Iterator[Batch]:
+def read_batches(
+    stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler, columns: FileColumns | None = None
+) -> Iterator[Batch]:
     """Yield the edges of a text file; with `ids="auto"` the first block decides whether ids are integers."""
     layout, ids, rest = None, options.ids, None
     for lines in stream.line_blocks():
@@ -74,6 +77,8 @@ def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandl
             if detected is None:
                 continue
             layout, block = detected
+            if columns is not None:
+                columns.add(_column_names(layout), layout.columns)
         if ids == "auto":
             ids = detect_id_type(block, layout)
         batch, rest = _parse_complete_records(block, layout, ids, bad_rows)
@@ -187,6 +192,13 @@ def _name_columns(fields: list[str], where: str, options: ReadOptions) -> dict[s
         raise FormatError(f"{error} If this line is an edge: {options.syntax(header=False)}.")
     positions = {**known, **dict(zip(missing, others, strict=True))}
     return {column: position for column, position in positions.items() if getattr(options, column) != "none"}
+
+
+def _column_names(layout: Layout) -> list[str]:
+    """Return the names in the header, or `field 1` and so on in a file without one."""
+    if layout.header is None:
+        return [f"field {number}" for number in range(1, layout.width + 1)]
+    return _split_fields(layout.header.encode(), layout.delimiter)
 
 
 def _warn_header(fields: list[str], positions: dict[str, int], where: str, options: ReadOptions) -> None:

@@ -90,6 +90,21 @@ class BadRowHandler:
             self.first.append(number)
 
 
+@dataclass(slots=True)
+class FileColumns:
+    """Names of the columns of a file: those that are used, by what they are used for, and those that are ignored."""
+
+    used: dict[str, str] = field(default_factory=dict)
+    ignored: list[str] = field(default_factory=list)
+
+    def add(self, names: Sequence[str], positions: Mapping[str, int]) -> None:
+        """Add the columns of a file, or of one kind of its rows, and the positions of the used ones."""
+        for column, position in positions.items():
+            self.used.setdefault(column, names[position])
+        others = (name for position, name in enumerate(names) if position not in positions.values())
+        self.ignored += [name for name in dict.fromkeys(others) if name not in self.ignored]
+
+
 class BatchBuilder:
     """Builds a batch from single rows that have the given columns."""
 
