@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import networkx as nx
@@ -80,13 +81,35 @@ def test_read_edge_list_of_rows_with_names_of_columns_raises() -> None:
 
 
 @pytest.mark.parametrize(
-    "matrix", [[[0, 1], [1, 0]], [[0, 2], [2, 0]], [[1, 1], [1, 1]], [[0, 1, 1], [1, 0, 1], [1, 1, 0]], np.ones((3, 3))]
+    "matrix",
+    [
+        [[0, 1], [1, 0]],
+        [[0, 2], [2, 0]],
+        [[0, 2], [3, 0]],  # directed, with weights
+        [[0.0, 0.5], [0.2, 0.0]],
+        [[1, 1], [1, 1]],
+        [[1, 2], [2, 1]],
+        [[0, 1, 1], [1, 0, 1], [1, 1, 0]],
+        [[0, 2, 1], [3, 0, 0], [0, 4, 0]],
+        np.ones((3, 3)),
+    ],
 )
-def test_read_edge_list_of_array_that_may_be_a_matrix_raises(matrix: Any) -> None:
-    with pytest.raises(
-        InvalidValueError, match=r"that may be an adjacency matrix.*csr_array\(matrix\); edges as Batch"
-    ):
-        read(np.array(matrix))
+@pytest.mark.parametrize("dtype", [None, object])
+def test_read_edge_list_of_array_that_may_be_a_matrix_raises(matrix: Any, dtype: Any) -> None:
+    columns = ", ".join(f"array[:, {column}]" for column in range(len(matrix)))
+    expected = f"Pass an adjacency matrix as scipy.sparse.csr_array(matrix); edges as Batch.of({columns})"
+    with pytest.raises(InvalidValueError, match="that may be an adjacency matrix.*" + re.escape(expected)):
+        read(np.array(matrix, dtype))
+
+
+@pytest.mark.parametrize(
+    "edges", [[[0, 1], [1, 0]], [[0, 2], [3, 0]], [(1, 2), (2, 1)], [[0, 1, 1], [1, 2, 1], [2, 0, 1]]]
+)
+def test_read_edge_list_of_square_list_reads_edges(edges: Any) -> None:
+    assert read(edges).src == [row[0] for row in edges]
+    array = np.array(edges)
+    batch = Batch.of(*(array[:, column] for column in range(array.shape[1])))
+    assert batch.src.tolist() == read(edges).src
 
 
 def test_read_edge_list_of_large_square_array_says_how_to_pass_a_matrix() -> None:
@@ -94,9 +117,16 @@ def test_read_edge_list_of_large_square_array_says_how_to_pass_a_matrix() -> Non
         read(np.eye(4))
 
 
-@pytest.mark.parametrize("edges", [[[0, 1], [1, 2]], [[5, 7], [7, 9]], [[0, 1, 2.0], [1, 2, 1.0], [2, 3, 1.0]]])
+@pytest.mark.parametrize(
+    "edges", [[[0, 1], [1, 2]], [[5, 7], [7, 9]], [[5, 7], [8, 9]], [[0, 1, 2.0], [1, 2, 1.0], [2, 3, 1.0]]]
+)
 def test_read_edge_list_of_square_array_that_is_no_matrix_reads_edges(edges: Any) -> None:
     assert read(np.array(edges)).src.tolist() == [row[0] for row in edges]
+
+
+def test_read_edge_list_of_square_array_of_text_reads_edges() -> None:
+    assert read(np.array([["a", "b"], ["b", "a"]], object)).src.tolist() == ["a", "b"]
+    assert read(np.array([["a", "b"], ["b", "a"]])).src.tolist() == ["a", "b"]
 
 
 def test_match_column_names_finds_default_and_requested_names() -> None:

@@ -294,7 +294,8 @@ class Batch:
             One of:
 
             - pairs `(src, dst)` or triples `(src, dst, weight)`, in any iterable;
-            - a NumPy array of shape (m, 2) or (m, 3);
+            - a NumPy array of shape (m, 2) or (m, 3), unless it may be an adjacency matrix: one of shape (2, 2) or
+              (3, 3) that is symmetric, has a diagonal of zeros, or has zeros and ones only is refused;
             - a SciPy sparse matrix; every row is a vertex, and a symmetric matrix counts each edge once;
             - a pandas, polars or PyArrow table with the columns `src`, `dst` and optionally `weight`, `op`, `time`;
               the same names are recognized as in files, such as `source` and `target`;

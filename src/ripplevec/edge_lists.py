@@ -6,6 +6,7 @@ The columns are not checked: `Batch.from_any` does this for all of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Number
 from os import PathLike
 from typing import Any, NamedTuple, Protocol
 
@@ -220,19 +221,21 @@ def _read_array(edges: NDArray[Any], adding: bool) -> EdgeColumns:
     if _may_be_adjacency_matrix(edges):
         got = f"one of shape {edges.shape} that may be an adjacency matrix"
         error = InvalidValueError.of("edges", "an array that is a list of edges", got)
-        raise InvalidValueError(f"{error}. {MATRIX_HINT}; edges as Batch.of(array[:, 0], array[:, 1])")
+        columns = ", ".join(f"array[:, {column}]" for column in range(edges.shape[1]))
+        raise InvalidValueError(f"{error}. {MATRIX_HINT}; edges as Batch.of({columns})")
     return EdgeColumns(edges[:, 0], edges[:, 1], edges[:, 2] if edges.shape[1] == 3 and adding else None)
 
 
 def _may_be_adjacency_matrix(edges: NDArray[Any]) -> bool:
     """Return whether an array of two or three rows may be the adjacency matrix of as many vertices.
 
-    Two rows that are symmetric with a diagonal are a path: [[0, 1], [1, 2]].
+    Such a matrix is symmetric, has no self-loops, or has zeros and ones only. But two symmetric rows with two values on
+    the diagonal are read as a path: [[0, 1], [1, 2]].
     """
-    if edges.shape[0] != edges.shape[1] or edges.dtype.kind not in "buif":
+    if edges.shape[0] != edges.shape[1] or not all(isinstance(value, Number) for value in edges.flat):
         return False
-    is_symmetric = (edges == edges.T).all() and (len(edges) == 3 or not edges.diagonal().any())
-    return bool(is_symmetric or np.isin(edges, (0, 1)).all())
+    is_symmetric = (edges == edges.T).all() and (len(edges) == 3 or edges[0, 0] == edges[1, 1])
+    return bool(is_symmetric or not edges.diagonal().any() or np.isin(edges, (0, 1)).all())
 
 
 def _read_table(frame: Any, columns: TableColumns) -> EdgeColumns:

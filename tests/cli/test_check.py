@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from typer.testing import CliRunner
 
 from ripplevec.cli.main import app
@@ -37,6 +40,38 @@ def test_check_prints_the_decision_about_the_header(tmp_path):
 def test_check_of_large_and_mixed_ids_works(tmp_path):
     report = check(tmp_path / "e.jsonl", f'[1, "a"]\n["a", {2**70}]\n[1, {2**70}]\n', "--json")
     assert (report["ids"], report["vertices"], report["bipartite"]) == ("integers and text", 3, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "columns", "ignored"),
+    [
+        (
+            "e.csv",
+            "when,Target,Source,note,amount\n5,a,b,x,2\n",
+            ["--weight", "amount", "--time", "when"],
+            "src is Source, dst is Target, weight is amount, time is when",
+            "note",
+        ),
+        ("e.csv", "a b 2\nb c 1\n", ["--weight", "none"], "src is field 1, dst is field 2", "field 3"),
+        ("e.csv", "a,b\nb,c\n", [], "src is field 1, dst is field 2", ""),
+        ("e.jsonl", '{"from": 1, "to": 2, "weight": 3}\n', ["--weight", "none"], "src is from, dst is to", "weight"),
+        ("e.jsonl", "[1, 2, 0.5]\n", [], "src is field 1, dst is field 2, weight is field 3", ""),
+    ],
+)
+def test_check_names_the_columns_of_the_file_and_those_ignored(tmp_path, name, text, options, columns, ignored):
+    shown = check(tmp_path / name, text, *options)
+    assert f"columns     {columns}\n" in shown
+    assert ("ignored     " in shown) is bool(ignored)
+    assert f"ignored     {ignored}\n" in shown or not ignored
+    report = check(tmp_path / name, text, *options, "--json")
+    assert ", ".join(f"{column} is {name}" for column, name in report["column_names"].items()) == columns
+    assert ", ".join(report["ignored_columns"]) == ignored
+
+
+def test_check_names_the_columns_of_a_parquet_file(tmp_path):
+    pq.write_table(pa.table({"note": ["x"], "Source": [1], "to": [2], "op": [0]}), tmp_path / "e.parquet")
+    done = CliRunner().invoke(app, ["check", str(tmp_path / "e.parquet")], catch_exceptions=False)
+    assert "columns     src is Source, dst is to, op is op\nignored     note\n" in done.stdout
 
 
 def test_check_prints_times_with_all_digits(tmp_path):

@@ -14,6 +14,7 @@ from ripplevec.cluster.sharded_embedder import IN_PROCESS, Sharded
 from ripplevec.durability.session import Session
 from ripplevec.durability.session_model import SessionModel
 from ripplevec.embedder import Embedder
+from ripplevec.errors import FormatError
 
 EDGES = [(number, (number + step) % 30) for number in range(30) for step in (1, 2, 7)] + [("7", 3)]
 
@@ -54,6 +55,22 @@ def test_score_prints_a_line_per_pair(directory: Path, tmp_path: Path, model: Em
     assert [float(line[2]) for line in lines] == pytest.approx(expected.tolist(), abs=1e-5)
     parsed = [json.loads(line) for line in invoke("score", directory, tmp_path / "pairs.csv", "--json")]
     assert [line["score"] for line in parsed] == pytest.approx(expected.tolist(), abs=1e-6)
+
+
+def test_score_takes_columns_and_header_as_options(directory: Path, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("hero2,hero1,weight\n9,0,likes\n25,4,likes\n")
+    options = ["--src", "hero1", "--dst", "hero2", "--weight", "none"]
+    assert [line.split(",")[:2] for line in invoke("score", directory, path, *options)] == [["0", "9"], ["4", "25"]]
+    assert len(invoke("score", directory, path, "--header", *options[4:])) == 2
+
+
+def test_score_names_the_options_of_the_command(directory: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("user,item,rating\n9,0,likes\n")
+    with pytest.raises(
+        FormatError, match=r"Name the columns: --src NAME --dst NAME --weight NAME --time NAME\. .*edge: --no-header"
+    ):
+        invoke("score", directory, tmp_path / "pairs.csv")
 
 
 def test_recommend_prints_candidates_of_each_vertex(directory: Path, tmp_path: Path, model: Embedder) -> None:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from contextlib import closing
+
 import pandas as pd
 import pytest
 
+from ripplevec.batch import ids_to_list
 from ripplevec.errors import InvalidValueError
 from ripplevec.io import registry
 from ripplevec.io.registry import create_for_broker, dead_letters_to, parse_broker_address, sink_to, stream_from
@@ -25,6 +28,53 @@ def test_stream_from_path_stdin_or_frame_creates_matching_source(tmp_path):
     assert isinstance(stream_from(pd.DataFrame({"src": [1], "dst": [2]}), name="mine"), FrameSource)
     for path in (tmp_path, str(tmp_path)):
         assert isinstance(stream_from(path, follow=True, ids="str"), FileSource)
+
+
+def read_ids(source):
+    source.open(None)
+    with closing(source):
+        batch = source.read(0).batch
+    return list(zip(ids_to_list(batch.src), ids_to_list(batch.dst), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("address", "options", "expected"),
+    [
+        ("e.csv?header=no", {}, ("hero1", "hero2")),
+        ("e.csv?header=true", {}, ("ann", "bob")),
+        ("e.csv?src=hero2&dst=hero1", {}, ("bob", "ann")),
+        ("e.csv?header=yes", {"header": False}, ("hero1", "hero2")),
+        ("e.csv?batch_size=1&src=2&dst=1&header=no", {}, ("hero2", "hero1")),
+        ("quiz?.csv?header=no", {}, ("u", "v")),
+        ("quiz?.csv?src=v&dst=u", {}, ("y", "x")),
+        ("a?b=c", {}, ("q", "r")),
+    ],
+)
+def test_stream_from_file_address_takes_options_from_its_query(monkeypatch, tmp_path, address, options, expected):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "e.csv").write_text("hero1,hero2\nann,bob\nbob,cat\n")
+    (tmp_path / "quiz?.csv").write_text("u,v\nx,y\ny,x\n")
+    (tmp_path / "a?b=c").write_text("q,r\nr,s\n")
+    assert read_ids(stream_from(address, **options))[0] == expected
+
+
+def test_stream_from_file_whose_name_contains_a_question_mark_reads_it(tmp_path):
+    for name in ("quiz?.csv", "e.csv?src=a"):
+        path = tmp_path / name
+        path.write_text("q,r\nr,s\n")
+        for where in (path, str(path)):
+            assert read_ids(stream_from(where)) == [("q", "r"), ("r", "s")]
+            assert stream_from(where).name == f"file:{path}"
+
+
+def test_stream_from_file_address_names_the_source_by_its_path(tmp_path):
+    assert stream_from(f"{tmp_path}/e.csv?src=a&dst=b").name == f"file:{tmp_path}/e.csv"
+    assert stream_from(f"{tmp_path}/e.csv?name=mine").name == "mine"
+
+
+def test_stream_from_stdin_address_takes_options_from_its_query():
+    source = stream_from("-?header=yes&replayed=no&name=pipe")
+    assert (type(source), source.name) == (StdinSource, "pipe")
 
 
 def create_with_recording_factories(address, **options):
@@ -106,6 +156,8 @@ def test_dead_letters_to_creates_sink_for_path_or_address(tmp_path):
         (lambda: stream_from(KAFKA + "?color=red"), "KafkaSource: expected options .*, got 'color'"),
         (lambda: stream_from("edges.csv", color="red"), "FileSource: expected options .*follow.*, got 'color'"),
         (lambda: stream_from("edges.csv", on_error="skip"), "got 'on_error'"),
+        (lambda: stream_from("edges.csv?color=red"), "FileSource: expected options .*follow.*, got 'color'"),
+        (lambda: stream_from("edges.csv?header=perhaps"), "header: expected yes or no, got 'perhaps'"),
         (lambda: stream_from([(1, 2)]), "a pandas, polars or pyarrow table"),
         (lambda: sink_to("-", follow=True), "StdoutSink: expected options none, got 'follow'"),
         (lambda: sink_to("lancedb://?table=t"), "address: expected lancedb://DIRECTORY"),

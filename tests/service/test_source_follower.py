@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ripplevec.batch import ids_to_list
 from ripplevec.durability.session import Session
-from ripplevec.errors import InvalidValueError
+from ripplevec.errors import FormatError, HeaderWarning, InvalidValueError
 from ripplevec.service.source_follower import open_source
 
 
@@ -42,6 +44,29 @@ def test_source_growing_file_is_followed_and_resumed(start: Any, tmp_path: Path)
     with path.open("a") as file:
         file.write("x,y\n")
     wait_until(lambda: service.http.get("/v1/vertices/y").status_code == 200)
+
+
+def test_open_source_names_the_options_of_an_address(tmp_path: Path) -> None:
+    path = tmp_path / "edges.csv"
+    path.write_text("hero1,hero2\nann,bob\n")
+    source = open_source(str(path))
+    source.open(None)
+    expected = r"If it is a header: \?header=yes in the address, or name its columns: \?src=NAME.*an edge: \?header=no"
+    with pytest.warns(HeaderWarning, match=expected):
+        source.read(0)
+    source.close()
+    with closing(open_source(f"{path}?header=yes")) as source:
+        source.open(None)
+        result = source.read(0)
+    assert result is not None
+    assert ids_to_list(result.batch.src) == ["ann"]
+    path.write_text("a,b\n1,2\n")
+    with closing(open_source(f"{path}?src=b&dst=c")) as source:
+        source.open(None)
+        with pytest.raises(
+            FormatError, match=r"expected columns b, c, got a, b\. Name the columns: \?src=NAME&dst=NAME"
+        ):
+            source.read(0)
 
 
 def test_source_and_requests_together_lose_no_batch(start: Any, tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ def _print_report(report: dict[str, Any]) -> None:
     repeated, loops = format_count(report["repeated"], "repeated edge"), format_count(report["self_loops"], "self-loop")
     lines = {
         "rows": rows,
-        "columns": ", ".join(report["columns"]),
+        "columns": ", ".join(f"{column} is {name}" for column, name in report["column_names"].items()),
+        "ignored": ", ".join(report["ignored_columns"]),
         "ids": report["ids"],
         "graph": f"{vertices}, {edges}; {repeated}, {loops}",
         "components": f"{report['components']:,}, the largest has {largest}",
@@ -51,6 +52,7 @@ def _print_report(report: dict[str, Any]) -> None:
             first, last = (f"{value:.{digits}g}" for value in report[name])
             lines[name] = f"from {first} to {last}"
     for name, text in lines.items():
-        typer.echo(f"{name:<11} {text}")
+        if text:
+            typer.echo(f"{name:<11} {text}")
     for advice in report["advice"]:
         typer.echo(f"→ {advice}")

@@ -13,8 +13,11 @@ from scipy.sparse.csgraph import connected_components
 
 from ripplevec.batch import Batch, IdColumn, Op, concat_ids, select_rows
 from ripplevec.cli.console import format_count
+from ripplevec.edge_lists import POSITIONAL_COLUMNS
 from ripplevec.errors import HeaderWarning
 from ripplevec.io.readers.edge_files import open_edges
+from ripplevec.io.readers.edge_rows import FileColumns
+from ripplevec.io.readers.option_syntax import as_flags
 from ripplevec.io.rebatch import concatenate
 from ripplevec.parameter_docs import describe_parameters
 
@@ -25,7 +28,7 @@ def describe_file(path: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return what a file contains, as JSON data; rows that cannot be read are counted."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HeaderWarning)
-        reader = open_edges(path, on_error="skip", **options)
+        reader = open_edges(path, on_error="skip", syntax=as_flags, **options)
         rows = concatenate(list(reader))
     added = rows if rows.op is None else select_rows(rows, np.flatnonzero(rows.op == Op.ADD))
     report = {
@@ -33,6 +36,8 @@ def describe_file(path: str, options: dict[str, Any]) -> dict[str, Any]:
         "skipped": reader.skipped,
         "skipped_rows": reader.skipped_rows,
         "columns": [name for name in ("src", "dst", "weight", "op", "time") if getattr(rows, name) is not None],
+        "column_names": _name_columns(rows, reader.columns),
+        "ignored_columns": reader.columns.ignored,
         "ids": _describe_ids(concat_ids(rows.src, rows.dst)),
         "weights": _range(rows.weight),
         "times": _range(rows.time),
@@ -41,6 +46,12 @@ def describe_file(path: str, options: dict[str, Any]) -> dict[str, Any]:
     }
     notes = [str(warning.message) for warning in caught if issubclass(warning.category, HeaderWarning)]
     return report | {"advice": notes + _advise(report)}
+
+
+def _name_columns(rows: Batch, columns: FileColumns) -> dict[str, str]:
+    """Return the file's name of each column. JSON lists have none, so their columns are called `field 1` and so on."""
+    fields = {column: f"field {number}" for number, column in enumerate(POSITIONAL_COLUMNS, 1)} | columns.used
+    return {column: name for column, name in fields.items() if getattr(rows, column) is not None}
 
 
 def describe_graph(edges: Batch) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from ripplevec.embedder import Embedder
 from ripplevec.errors import InvalidValueError, ZeroVectorsWarning
 from ripplevec.io.readers.attribute_files import PendingAttributes, read_attribute_file
 from ripplevec.io.readers.edge_files import DEFAULT_BATCH_SIZE, EdgeReader, open_edges
+from ripplevec.io.readers.option_syntax import as_flags
 from ripplevec.io.rebatch import concatenate, slice_batch, split_batch
 from ripplevec.io.vector_files import (
     CHANGE_LOG_SUFFIXES,
@@ -105,7 +106,7 @@ class EmbedJob:
                 raise InvalidValueError.of(name, "a file other than the input files", str(path))
 
     def _open_reader(self, path: str, batch_size: int) -> EdgeReader:
-        reader = open_edges(path, batch_size=batch_size, **self.read_options)
+        reader = open_edges(path, batch_size=batch_size, syntax=as_flags, **self.read_options)
         self.readers.append(reader)
         return reader
 

@@ -7,28 +7,37 @@ from typing import Annotated
 
 import typer
 
+from ripplevec.cli import options
 from ripplevec.cli.console import print_json
 from ripplevec.cli.model_directory import ModelDirectory, open_model, resolve_id
-from ripplevec.cli.options import Json
 
 
 def score(
     directory: ModelDirectory,
     pairs: Annotated[str, typer.Argument(help="File with pairs of vertices, as edges; '-': standard input.")],
-    json: Json = False,
+    src: options.Src = None,
+    dst: options.Dst = None,
+    weight: options.Weight = None,
+    time: options.Time = None,
+    header: options.Header = None,
+    format: options.Format = None,
+    ids: options.Ids = "auto",
+    json: options.Json = False,
 ) -> None:
     """Score candidate edges by the cosine of their vectors; print one line `src,dst,score` per pair."""
     from ripplevec.batch import ids_to_list
     from ripplevec.io.readers.edge_files import open_edges
+    from ripplevec.io.readers.option_syntax import as_flags
 
+    columns = options.drop_unset(src=src, dst=dst, weight=weight, time=time, header=header, format=format)
     with open_model(directory) as model:
-        for batch in open_edges(pairs):
+        for batch in open_edges(pairs, ids=ids, syntax=as_flags, **columns):
             sources, targets = ids_to_list(batch.src), ids_to_list(batch.dst)
-            for src, dst, value in zip(sources, targets, model.score(batch).tolist(), strict=True):
+            for source, target, value in zip(sources, targets, model.score(batch).tolist(), strict=True):
                 if json:
-                    print_json({"src": src, "dst": dst, "score": value})
+                    print_json({"src": source, "dst": target, "score": value})
                 else:
-                    typer.echo(f"{src},{dst},{value:.6g}")
+                    typer.echo(f"{source},{target},{value:.6g}")
 
 
 def recommend(
@@ -39,7 +48,7 @@ def recommend(
         Path | None, typer.Option(metavar="FILE", help="Text file with the candidates, one per line.")
     ] = None,
     neighbors: Annotated[bool, typer.Option("--neighbors", help="Include vertices that already have an edge.")] = False,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Recommend new edges of vertices; print one line `vertex,candidate,score` per recommendation."""
     with open_model(directory) as model:

@@ -65,6 +65,7 @@ def replay(
     read = columns | options.drop_unset(format=format, ids=ids, on_error=on_error)
 
     from ripplevec.io.readers.attribute_files import PendingAttributes, read_attribute_file
+    from ripplevec.io.readers.option_syntax import as_flags
     from ripplevec.replay.replay import replay_builtin, replay_file
     from ripplevec.replay.targets import AttributedTarget, open_target
 
@@ -72,7 +73,7 @@ def replay(
     if file is None:
         source = replay_builtin(vertices, graph_seed)
     else:
-        source = replay_file(file, read, batch_size, sort=speed is not None)
+        source = replay_file(file, read | {"syntax": as_flags}, batch_size, sort=speed is not None)
     with (
         closing(source),
         closing(open_target(to, labels=source.labels, **parameters)) as target,

@@ -21,7 +21,11 @@ State = Annotated[Path, typer.Option("--state", help="State directory; created i
 Host = Annotated[str, typer.Option(help="Address to listen on; tokens are required unless it is local.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")]
 Source = Annotated[
-    str | None, typer.Option(help="Stream to read batches from: redis://…, kafka://…, or a file.", metavar="URL|FILE")
+    str | None,
+    typer.Option(
+        help="Stream to read batches from: redis://…, kafka://…, or a file, also with options: edges.csv?src=…",
+        metavar="URL|FILE",
+    ),
 ]
 DeadLetters = Annotated[
     str | None, typer.Option(help="Destination of source messages that cannot be parsed.", metavar="URL|FILE")

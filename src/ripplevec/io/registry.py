@@ -48,11 +48,12 @@ def stream_from(where: Any, **options: Any) -> EventSource:
     Parameters
     ----------
     where : str, path or frame
-        A file or a folder, "-" for standard input, `redis://host:port/db?stream=…&group=…`,
-        `kafka://host:port/topic?group=…`, or a pandas, polars or pyarrow frame.
+        A file or a folder, "-" for standard input, both also with options, `edges.csv?src=buyer&header=yes`,
+        `redis://host:port/db?stream=…&group=…`, `kafka://host:port/topic?group=…`, or a pandas, polars or pyarrow
+        frame.
     **options
-        Options of the source, which may also be in the query of an address: batch_size, fixed, follow, format, name,
-        group, ids, and so on. An argument overrides the address.
+        Options of the source, which may also be in the query of an address: batch_size, fixed, follow, format, src,
+        dst, header, name, group, ids, and so on. An argument overrides the address.
 
     Returns
     -------
@@ -70,7 +71,9 @@ def stream_from(where: Any, **options: Any) -> EventSource:
         return _construct(SOURCES[scheme], where, **options)
     url = parse_broker_address(where)
     if url is None:
-        return _construct(StdinSource, **options) if str(where) == "-" else _construct(FileSource, where, **options)
+        path, query = _split_file_address(where)
+        options = _parse_options(query) | options
+        return _construct(StdinSource, **options) if str(path) == "-" else _construct(FileSource, path, **options)
     from ripplevec.io.sources.kafka import KafkaSource
     from ripplevec.io.sources.redis import RedisSource
 
@@ -177,6 +180,18 @@ def parse_broker_address(where: str | os.PathLike[str], others: Iterable[str] = 
     return url
 
 
+def _split_file_address(where: str | os.PathLike[str]) -> tuple[str | os.PathLike[str], dict[str, str]]:
+    """Return the path and the options in an address such as `edges.csv?src=buyer&header=yes`.
+
+    A path object has no options, and text with "?" is a path if it exists or has no `name=value` after the last "?".
+    """
+    path, _, query = str(where).rpartition("?")
+    has_options = path and all("=" in option for option in query.split("&"))
+    if not isinstance(where, str) or not has_options or Path(where).exists():
+        return where, {}
+    return path, dict(parse_qsl(query, keep_blank_values=True))
+
+
 def create_for_broker(url: SplitResult, factories: Sequence[Callable[..., T]], options: dict[str, Any]) -> T:
     """Call the factory for the broker of an address: the first one for Redis, the second one for Kafka."""
     redis_factory, kafka_factory = factories
@@ -212,14 +227,16 @@ def _parse_options(query: dict[str, str]) -> dict[str, Any]:
         "maxlen": int,
         "claim_idle": float,
         "patience": float,
-        "fixed": _parse_bool,
+        **dict.fromkeys(("fixed", "follow", "header", "replayed"), _parse_bool),
     }
     options: dict[str, Any] = {}
     for name, text in query.items():
         try:
             options[name] = parsers.get(name, str)(text)
         except ValueError:
-            raise InvalidValueError.of(name, "a number" if name != "fixed" else "yes or no", text) from None
+            raise InvalidValueError.of(
+                name, "yes or no" if parsers[name] is _parse_bool else "a number", text
+            ) from None
     return options
 
 
@@ -238,7 +255,7 @@ def _construct(factory: Callable[..., T], *arguments: Any, **options: Any) -> T:
         accepted |= {field.name for field in fields(ReadOptions)} - {"on_error"}
     unknown = sorted(options.keys() - accepted)
     if unknown:
-        choices = ", ".join(sorted(accepted - {"config"})) or "none"
+        choices = ", ".join(sorted(accepted - {"config", "syntax"})) or "none"
         raise InvalidValueError(
             f"{getattr(factory, '__name__', '')}: expected options {choices}, got {shorten(unknown[0])}"
         )

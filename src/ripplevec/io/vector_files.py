@@ -251,5 +251,7 @@ def _change_log_schema(id_type: pa.DataType, dim: int) -> pa.Schema:
 
 def _cast_ids(ids: pa.Array, id_type: pa.DataType) -> pa.Array:
     if ids.type != id_type and id_type == pa.int64():
-        raise FormatError("changes: expected integer ids as before, got text. Read all ids as text with --ids str.")
+        raise FormatError(
+            "changes: expected integer ids as before, got text. Read all ids as text: ids='str', --ids str."
+        )
     return ids.cast(id_type)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from ripplevec.durability.session import Session
 from ripplevec.io.protocols import BadMessage, DeadLetterSink, EventSource
+from ripplevec.io.readers.option_syntax import in_address
 from ripplevec.io.registry import stream_from
 from ripplevec.service.batch_writer import is_usable
 from ripplevec.service.logs import log_event
@@ -18,7 +19,10 @@ _RETRY_SECONDS = 5.0
 
 def open_source(address: str) -> EventSource:
     """Open the source at an address; a file is followed as it grows."""
-    return stream_from(address) if "://" in address or address == "-" else stream_from(address, follow=True)
+    if "://" in address:
+        return stream_from(address)
+    is_file = address.partition("?")[0] != "-"
+    return stream_from(address, syntax=in_address, **({"follow": True} if is_file else {}))
 
 
 class SourceFollower:

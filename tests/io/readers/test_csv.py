@@ -12,13 +12,15 @@ from ripplevec.errors import FormatError, HeaderWarning, InvalidValueError
 from ripplevec.io.readers import csv
 from ripplevec.io.readers.byte_stream import ByteStream, LineBlock
 from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions
+from ripplevec.io.readers.option_syntax import as_flags
 from ripplevec.io.rebatch import concatenate
 
 
 def read(text, bad_rows=None, **options):
     data = text if isinstance(text, bytes) else text.encode()
-    bad_rows = bad_rows or BadRowHandler("e.csv", options.get("on_error", "stop"))
-    return concatenate(list(csv.read_batches(ByteStream("e.csv", io.BytesIO(data)), ReadOptions(**options), bad_rows)))
+    read_options = ReadOptions(**options)
+    bad_rows = bad_rows or BadRowHandler("e.csv", read_options.on_error, syntax=read_options.syntax)
+    return concatenate(list(csv.read_batches(ByteStream("e.csv", io.BytesIO(data)), read_options, bad_rows)))
 
 
 def edges(text, **options):
@@ -154,7 +156,7 @@ def test_read_batches_with_text_after_block_of_integers_raises(monkeypatch):
     monkeypatch.setattr(
         ByteStream, "line_blocks", lambda self: iter([LineBlock(1, b"1,2\n3,4\n"), LineBlock(3, b"5,6\nalice,7\n")])
     )
-    with pytest.raises(FormatError, match=r"e\.csv, line 4: expected integer ids.*--ids str.*'alice,7'"):
+    with pytest.raises(FormatError, match=r"e\.csv, line 4: expected integer ids.*ids=\"str\".*'alice,7'"):
         read("")
 
 
@@ -220,9 +222,11 @@ def test_read_batches_with_unknown_header_reads_it_as_header_and_warns(text, exp
     assert edges(text, header=True) == expected
 
 
-def test_read_batches_with_first_line_that_may_be_a_header_warns_and_reads_an_edge():
-    text = "lender,borrower\nann,bread\nbob,milk\ncat,bread\n"
-    message = r"e\.csv, line 1: read as an edge between 'lender' and 'borrower', which do not occur again.*--header"
+@pytest.mark.parametrize("names", ["lender,borrower", "hero1,hero2", "node1,node2", "id_1,id_2", "u,v", "A,B"])
+def test_read_batches_with_first_line_that_may_be_a_header_warns_and_reads_an_edge(names):
+    text = f"{names}\nann,bread\nbob,milk\ncat,bread\n"
+    src, dst = names.split(",")
+    message = rf"e\.csv, line 1: read as an edge between '{src}' and '{dst}', which do not occur again.*header=True"
     with pytest.warns(HeaderWarning, match=message):
         assert len(edges(text)) == 4
     assert len(edges(text, header=True)) == 3
@@ -233,25 +237,37 @@ def test_read_batches_without_header_reads_every_line_as_edge():
     assert edges("user,item\n1,2\n", header=False) == [("user", "item"), ("1", "2")]
     assert edges("src,dst\n1,2\n", header=False) == [("src", "dst"), ("1", "2")]
     assert edges("item,user\n1,2\n", header=True, src="2", dst="1") == [(2, 1)]
-    with pytest.raises(
-        InvalidValueError, match="columns without a header: expected positions from 1, got 'user, item'"
-    ):
+    expected = (
+        r"without a header: expected positions from 1, got 'user, item'\. Select .* src=\"1\", dst=\"2\".*header=F"
+    )
+    with pytest.raises(InvalidValueError, match=expected):
         read("user,item\n1,2\n", header=False, src="user", dst="item")
 
 
 def test_read_batches_with_unknown_third_column_says_how_to_name_it():
     text = "user,item,rating\nann,bread,5\n"
-    message = r"expected columns src, dst, got user, item, rating\. Name .* --src, --dst, --weight and --time\."
+    message = (
+        r"expected columns src, dst, got user, item, rating\. Name .* --src NAME --dst NAME --weight NAME --time NAME\."
+    )
     with pytest.raises(FormatError, match=f"e.csv, line 1: {message} If this line is an edge: --no-header"):
-        read(text)
+        read(text, syntax=as_flags)
     assert read(text, src="user", dst="item", weight="rating").weight.tolist() == [5]
     with pytest.warns(HeaderWarning, match="src is 'user', dst is 'item'"):
         assert read(text.replace("rating", "weight"), weight="none").weight is None
 
 
-def test_read_batches_with_words_as_weights_says_how_to_ignore_them():
-    with pytest.raises(FormatError, match=r"line 1: expected a positive finite weight, not 'likes' .*--weight none"):
-        read("ann,bob,likes\nbob,cat,likes\n")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ann,bob,likes\nbob,cat,likes\n", "a positive finite weight, not 'likes' .*weight"),
+        ("ann,bob,1,soon\nbob,cat,1,late\n", "a time as a number or in ISO 8601, not 'soon' .*time"),
+    ],
+)
+def test_read_batches_with_words_as_numbers_says_how_to_ignore_them(text, expected):
+    with pytest.raises(FormatError, match=f'line 1: expected {expected}="none"'):
+        read(text)
+    with pytest.raises(FormatError, match=f"line 1: expected {expected.replace('.*', r'.*--')} none"):
+        read(text, syntax=as_flags)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

@@ -7,13 +7,20 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.sparse import coo_array
 
 from ripplevec.batch import ids_to_list
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.sources.frames import FrameSource
 
 ROWS = {"src": ["a", "b", "c", "d", "e"], "dst": ["b", "c", "d", "e", "f"], "op": [0, 0, 1, 0, 3]}
-FRAME_TYPES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "table": pa.table, "batch": pa.RecordBatch.from_pydict}
+FRAME_TYPES = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "lazy": pl.LazyFrame,
+    "table": pa.table,
+    "batch": pa.RecordBatch.from_pydict,
+}
 
 
 def read_all(source):
@@ -50,9 +57,21 @@ def test_frame_source_with_bad_row_reports_bad_message(library):
     assert "positive finite" in bad.reason
 
 
+@pytest.mark.parametrize("library", FRAME_TYPES)
+def test_frame_source_finds_columns_by_known_or_given_names(library):
+    rows = {"Target": ["a"], "source": ["b"], "amount": [2.0]}
+    source = FrameSource(FRAME_TYPES[library](rows), weight="amount")
+    (read,) = read_all(source)
+    assert (ids_to_list(read.batch.src), ids_to_list(read.batch.dst), read.batch.weight.tolist()) == (["b"], ["a"], [2])
+    (read,) = read_all(FrameSource(FRAME_TYPES[library](rows), src="Target", dst="source"))
+    assert (ids_to_list(read.batch.src), read.batch.weight) == (["a"], None)
+
+
 def test_frame_source_with_invalid_argument_raises():
     with pytest.raises(InvalidValueError, match="pandas, polars or pyarrow"):
         FrameSource([(1, 2)])
+    with pytest.raises(InvalidValueError, match="pandas, polars or pyarrow"):
+        FrameSource(coo_array((2, 2)))
     with pytest.raises(InvalidValueError, match="columns src, dst"):
         FrameSource(pd.DataFrame({"a": [1]}))
     with pytest.raises(InvalidValueError, match="batch_size"):

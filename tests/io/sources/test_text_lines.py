@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ripplevec.batch import Op, ids_to_list
-from ripplevec.errors import FormatError
+from ripplevec.errors import FormatError, HeaderWarning
 from ripplevec.io.readers.byte_stream import LineBlock
 from ripplevec.io.readers.edge_rows import ReadOptions
 from ripplevec.io.sources import text_lines
@@ -82,7 +82,7 @@ def test_csv_lines_saved_state_keeps_layout_and_id_type():
     batch, bad_messages, _ = restored.parse(LineBlock(3, b"1;2\na;b\n3;4"))
     assert ids_to_list(batch.src) == [1, 3]
     assert [(bad.where, bad.message) for bad in bad_messages] == [("e, line 4", "a;b")]
-    assert "--ids str" in bad_messages[0].reason
+    assert 'ids="str"' in bad_messages[0].reason
 
 
 def test_csv_lines_read_header_waits_for_second_line():
@@ -92,6 +92,19 @@ def test_csv_lines_read_header_waits_for_second_line():
     assert text.read_header(lines, False)
     assert lines.offset == 0
     assert CsvLines("e", ReadOptions(), {}).read_header(lines_of(b"a,b"), True)
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_csv_lines_with_first_line_that_may_be_a_header_warn(final):
+    with pytest.warns(HeaderWarning, match="e, line 1: read as an edge between 'hero1' and 'hero2'"):
+        assert CsvLines("e", ReadOptions(), {}).read_header(
+            lines_of(b"hero1,hero2\nann,bob" + b"\n" * (not final)), final
+        )
+
+
+def test_csv_lines_judge_a_doubtful_first_line_by_all_available_lines():
+    lines = lines_of(b"hero1,hero2\nann,bob\nbob,hero3\n")
+    assert CsvLines("e", ReadOptions(), {}).read_header(lines, False)  # without a warning
 
 
 def test_csv_lines_without_edge_leave_id_type_open():

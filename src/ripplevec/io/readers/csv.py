@@ -25,11 +25,12 @@ from ripplevec.edge_lists import COLUMN_NAMES, POSITIONAL_COLUMNS, match_column_
 from ripplevec.errors import FormatError, HeaderWarning, InvalidValueError, shorten
 from ripplevec.io.readers.byte_stream import ByteStream, LineBlock
 from ripplevec.io.readers.edge_rows import (
-    COLUMNS_HINT,
     BadRowHandler,
     BatchBuilder,
+    FileColumns,
     ReadOptions,
     RowError,
+    columns_hint,
     find_columns,
     missing_columns_error,
     parse_op_column,
@@ -64,7 +65,9 @@ class Layout:
     """The line that names the columns; where it occurs again, files were joined."""
 
 
-def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler) -> Iterator[Batch]:
+def read_batches(
+    stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler, columns: FileColumns | None = None
+) -> Iterator[Batch]:
     """Yield the edges of a text file; with `ids="auto"` the first block decides whether ids are integers."""
     layout, ids, rest = None, options.ids, None
     for lines in stream.line_blocks():
@@ -74,6 +77,8 @@ def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandl
             if detected is None:
                 continue
             layout, block = detected
+            if columns is not None:
+                columns.add(_column_names(layout), layout.columns)
         if ids == "auto":
             ids = detect_id_type(block, layout)
         batch, rest = _parse_complete_records(block, layout, ids, bad_rows)
@@ -85,8 +90,14 @@ def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandl
 # Layout
 
 
-def detect_layout(block: LineBlock, name: str, options: ReadOptions) -> tuple[Layout, LineBlock] | None:
-    """Return the layout seen in the first data lines, and the lines after the header; None if there is no data line."""
+def detect_layout(
+    block: LineBlock, name: str, options: ReadOptions, available: LineBlock | None = None
+) -> tuple[Layout, LineBlock] | None:
+    """Return the layout seen in the first data lines, and the lines after the header; None if there is no data line.
+
+    `available` may have more lines than the block. They decide nothing, so the layout does not depend on the time of
+    reading, but they can spare a warning.
+    """
     lines = _data_lines(block)
     first = next(lines, None)
     if first is None:
@@ -100,8 +111,12 @@ def detect_layout(block: LineBlock, name: str, options: ReadOptions) -> tuple[La
         fields = _split_fields(line, delimiter)
     except RowError as error:
         raise FormatError(f"{name}, line {number:,}: expected {error}, got {shorten(line)}") from None
-    columns, has_header = _locate_columns(fields, _sample_rows(lines, delimiter), f"{name}, line {number:,}", options)
+    where, rows = f"{name}, line {number:,}", _sample_rows(lines, delimiter)
+    columns, has_header = _locate_columns(fields, rows, where, options)
     if not has_header:
+        if options.header is None:
+            more = rows if available is None else _sample_rows(islice(_data_lines(available), 1, None), delimiter)
+            _warn_edge(fields, more, columns, where, options)
         return Layout(delimiter, len(fields), columns), block
     rest = block.data.split(b"\n", number - block.first + count)[-1]
     return Layout(delimiter, len(fields), columns, line.decode()), LineBlock(number + count, rest)
@@ -123,7 +138,11 @@ def _locate_columns(
     requested = {column: name for column, name in requested_columns(options).items() if name != "none"}
     if not all(name.isdecimal() for name in requested.values()):
         if options.header is False:
-            raise InvalidValueError.of("columns without a header", "positions from 1", ", ".join(requested.values()))
+            error = InvalidValueError.of("columns without a header", "positions from 1", ", ".join(requested.values()))
+            example = options.syntax(**{column: str(number) for number, column in enumerate(requested, 1)})
+            raise InvalidValueError(
+                f"{error}. Select fields by position, such as {example}, or leave out {options.syntax(header=False)}."
+            )
         by_name = find_columns(fields, options)
         if by_name is None:
             raise missing_columns_error(where, fields, options)
@@ -141,11 +160,7 @@ def _locate_columns(
     if has_header and not requested:
         positions = _name_columns(fields, where, options)
     if has_header and is_guess:
-        _warn_header(fields, positions, where)
-    elif options.header is None and may_be_header(fields, rows, positions):
-        ends = " and ".join(repr(fields[positions[end]]) for end in ("src", "dst"))
-        message = f"{where}: read as an edge between {ends}, which do not occur again. If it is a header: --header."
-        warnings.warn(HeaderWarning(message), stacklevel=2)
+        _warn_header(fields, positions, where, options)
     return positions, has_header
 
 
@@ -157,7 +172,7 @@ def _positions(fields: list[str], requested: dict[str, str], where: str, options
         expected = ", ".join(f"{column} in field {position + 1}" for column, position in positions.items())
         between = " between tabs, commas, semicolons or blanks" if len(fields) == 1 else ""
         got = f"{len(fields)} field{'s' * (len(fields) != 1)} in {shorten(fields)}"
-        raise FormatError(f"{where}: expected {expected}{between}, got {got}. {COLUMNS_HINT}.")
+        raise FormatError(f"{where}: expected {expected}{between}, got {got}. {columns_hint(options)}.")
     return positions
 
 
@@ -174,16 +189,38 @@ def _name_columns(fields: list[str], where: str, options: ReadOptions) -> dict[s
     others = [position for position in range(len(fields)) if position not in known.values()]
     if len(missing) != len(others):
         error = missing_columns_error(where, fields, options)
-        raise FormatError(f"{error} If this line is an edge: --no-header.")
+        raise FormatError(f"{error} If this line is an edge: {options.syntax(header=False)}.")
     positions = {**known, **dict(zip(missing, others, strict=True))}
     return {column: position for column, position in positions.items() if getattr(options, column) != "none"}
 
 
-def _warn_header(fields: list[str], positions: dict[str, int], where: str) -> None:
+def _column_names(layout: Layout) -> list[str]:
+    """Return the names in the header, or `field 1` and so on in a file without one."""
+    if layout.header is None:
+        return [f"field {number}" for number in range(1, layout.width + 1)]
+    return _split_fields(layout.header.encode(), layout.delimiter)
+
+
+def _warn_header(fields: list[str], positions: dict[str, int], where: str, options: ReadOptions) -> None:
     """Say that the first line was taken for a header, and how its columns are used."""
     used = ", ".join(f"{column} is {fields[positions[column]]!r}" for column in COLUMN_NAMES if column in positions)
-    message = f"{where}: read as a header: {used}. If it is an edge: --no-header. {COLUMNS_HINT} if they are others."
+    edge, header = options.syntax(header=False), options.syntax(header=True)
+    choice = f"If it is an edge: {edge}; if it is a header: {header}. {columns_hint(options)} if they are others."
+    message = f"{where}: read as a header: {used}. {choice}"
     warnings.warn(HeaderWarning(message), stacklevel=2)
+
+
+def _warn_edge(
+    fields: list[str], rows: list[list[str]], positions: dict[str, int], where: str, options: ReadOptions
+) -> None:
+    """Say that the first line was taken for an edge, if it may be a header."""
+    if may_be_header(fields, rows, positions):
+        ends = " and ".join(repr(fields[positions[end]]) for end in ("src", "dst"))
+        edge, header = options.syntax(header=False), options.syntax(header=True)
+        columns = options.syntax(src="NAME", dst="NAME")
+        choice = f"If it is a header: {header}, or name its columns: {columns}. If it is an edge: {edge}."
+        message = f"{where}: read as an edge between {ends}, which do not occur again. {choice}"
+        warnings.warn(HeaderWarning(message), stacklevel=2)
 
 
 def detect_id_type(block: LineBlock, layout: Layout) -> str:

@@ -11,15 +11,17 @@ from ripplevec.batch import Batch
 from ripplevec.errors import FormatError, check_choice
 from ripplevec.io.readers import csv, jsonl, parquet
 from ripplevec.io.readers.byte_stream import ByteStream, open_byte_stream
-from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions, check_positive_int
+from ripplevec.io.readers.edge_rows import BadRowHandler, FileColumns, ReadOptions, check_positive_int
 from ripplevec.io.rebatch import rebatch
 
 
 class FormatReader(Protocol):
     """A function that reads the edges of one file format."""
 
-    def __call__(self, stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler) -> Iterator[Batch]:
-        """Yield the edges of the stream in file order, block by block."""
+    def __call__(
+        self, stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler, columns: FileColumns | None = None
+    ) -> Iterator[Batch]:
+        """Yield the edges of the stream in file order, block by block; add the names of the file to `columns`."""
         ...
 
 
@@ -41,8 +43,9 @@ class EdgeReader(Iterator[Batch]):
 
     def __init__(self, stream: ByteStream, format: str, batch_size: int, options: ReadOptions) -> None:
         self._stream = stream
-        self._bad_rows = BadRowHandler(stream.name, options.on_error)
-        self._batches = rebatch(FORMATS[format](stream, options, self._bad_rows), batch_size)
+        self._bad_rows = BadRowHandler(stream.name, options.on_error, syntax=options.syntax)
+        self.columns = FileColumns()  # those of the part that has been read
+        self._batches = rebatch(FORMATS[format](stream, options, self._bad_rows, self.columns), batch_size)
         self._edge_count = 0
 
     def __next__(self) -> Batch:

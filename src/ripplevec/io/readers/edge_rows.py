@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from ripplevec.batch import MAX_TIME, Batch, Id, Op
 from ripplevec.edge_lists import COLUMN_NAMES, match_column_names
 from ripplevec.errors import FormatError, InvalidValueError, check_choice, shorten
+from ripplevec.io.readers.option_syntax import OptionSyntax, as_arguments
 from ripplevec.times import parse_date
 
 OP_BY_NAME: dict[object, Op] = {None: Op.ADD, "": Op.ADD}
 OP_BY_NAME |= {name: op for op in Op for name in (op.name.lower(), int(op), str(int(op)))}
 """Operations by their lowercase name, their number, or the number as text; an empty value means ADD."""
-
-COLUMNS_HINT = "Name the columns with --src, --dst, --weight and --time"
 
 INTEGER_ID = re.compile(r"[+-]?[0-9]+")
 """The text of an integer id."""
@@ -34,7 +33,8 @@ class ReadOptions:
     """Names of the columns, whether a text file has a header, type of the ids, and the reaction to a bad row.
 
     A column is a name, or a position counted from 1 in a text file. None looks for the names recognized by default,
-    "none" ignores the column. `header` None decides by the first lines.
+    "none" ignores the column. `header` None decides by the first lines. `syntax` writes options in messages as the user
+    of the reader gives them.
     """
 
     src: str | None = None
@@ -45,6 +45,7 @@ class ReadOptions:
     header: bool | None = None
     ids: str = "auto"
     on_error: str = "stop"
+    syntax: OptionSyntax = as_arguments
 
     def __post_init__(self) -> None:
         check_choice("ids", self.ids, ("auto", "int", "str"))
@@ -52,7 +53,19 @@ class ReadOptions:
 
 
 class RowError(Exception):
-    """A row is not a valid edge; the text completes "expected …"."""
+    """A row is not a valid edge; the text completes "expected …".
+
+    `hints` are options that may help, each a purpose with the name and the value of the option.
+    """
+
+    def __init__(self, expected: str, *hints: tuple[str, str, str]) -> None:
+        super().__init__(expected)
+        self._hints = hints
+
+    def describe(self, syntax: OptionSyntax) -> str:
+        """Return the text with its hints."""
+        hints = "; ".join(f"{purpose}: {syntax(**{name: value})}" for purpose, name, value in self._hints)
+        return f"{self} ({hints})" if hints else str(self)
 
 
 @dataclass(slots=True)
@@ -65,14 +78,31 @@ class BadRowHandler:
     count: int = 0
     first: list[int] = field(default_factory=list)
     """Numbers of the first five bad rows, counted from 1."""
+    syntax: OptionSyntax = as_arguments
 
-    def report(self, number: int, expected: object, got: object) -> None:
+    def report(self, number: int, error: RowError, got: object) -> None:
         """Raise `FormatError` for a bad row, or count it, as `on_error` says."""
         if self.on_error == "stop":
+            expected = error.describe(self.syntax)
             raise FormatError(f"{self.name}, {self.unit} {number:,}: expected {expected}, got {shorten(got)}")
         self.count += 1
         if len(self.first) < 5:
             self.first.append(number)
+
+
+@dataclass(slots=True)
+class FileColumns:
+    """Names of the columns of a file: those that are used, by what they are used for, and those that are ignored."""
+
+    used: dict[str, str] = field(default_factory=dict)
+    ignored: list[str] = field(default_factory=list)
+
+    def add(self, names: Sequence[str], positions: Mapping[str, int]) -> None:
+        """Add the columns of a file, or of one kind of its rows, and the positions of the used ones."""
+        for column, position in positions.items():
+            self.used.setdefault(column, names[position])
+        others = (name for position, name in enumerate(names) if position not in positions.values())
+        self.ignored += [name for name in dict.fromkeys(others) if name not in self.ignored]
 
 
 class BatchBuilder:
@@ -118,7 +148,7 @@ def parse_id(value: object, ids: str) -> Id:
         return str(value)
     if ids == "int" and isinstance(value, str):
         if not INTEGER_ID.fullmatch(value):
-            raise RowError(f"integer ids, not {shorten(value)} (to read every id as text: --ids str)")
+            raise RowError(f"integer ids, not {shorten(value)}", ("to read every id as text", "ids", "str"))
         return int(value)
     return value
 
@@ -141,9 +171,7 @@ def parse_weight(value: object) -> float:
     """Return a weight that is positive and finite, also as float32."""
     weight = _parse_number(value)
     if math.isnan(weight) and isinstance(value, str):
-        raise RowError(
-            f"a positive finite weight, not {shorten(value)} (other columns: --weight; no weights: --weight none)"
-        )
+        raise RowError(f"a positive finite weight, not {shorten(value)}", *_column_hints("weight"))
     if not WEIGHT_LOWER_BOUND < weight < WEIGHT_UPPER_BOUND:
         raise RowError(f"a positive finite weight, not {shorten(value)}")
     return weight
@@ -158,8 +186,12 @@ def parse_time(value: object) -> float:
         except ValueError:
             pass
     if not abs(seconds) <= MAX_TIME:
-        raise RowError(f"a time as a number or in ISO 8601, not {shorten(value)}")
+        raise RowError(f"a time as a number or in ISO 8601, not {shorten(value)}", *_column_hints("time"))
     return seconds
+
+
+def _column_hints(column: str) -> tuple[tuple[str, str, str], ...]:
+    return ("another column", column, "NAME"), (f"no {column}s", column, "none")
 
 
 def _parse_number(value: object) -> float:
@@ -194,7 +226,12 @@ def missing_columns_error(name: str, names: Sequence[str], options: ReadOptions)
     expected = ", ".join(
         name or column for column, name in requested.items() if name not in (None, "none") or column in ("src", "dst")
     )
-    return FormatError(f"{name}: expected columns {expected}, got {', '.join(names)}. {COLUMNS_HINT}.")
+    return FormatError(f"{name}: expected columns {expected}, got {', '.join(names)}. {columns_hint(options)}.")
+
+
+def columns_hint(options: ReadOptions) -> str:
+    """Return how to name the columns of a file."""
+    return f"Name the columns: {options.syntax(src='NAME', dst='NAME', weight='NAME', time='NAME')}"
 
 
 def check_positive_int(name: str, value: object) -> int:

@@ -25,7 +25,8 @@ NAME_WORDS = frozenset({
 # fmt: on
 """Words that make up the names of the two id columns of an edge list: `user_id`, `fromNode`."""
 
-_JOINS = str.maketrans("", "", "_-. ")
+_JOINS = str.maketrans("", "", "_-. ()")
+_NUMBER = re.compile(r"\d+")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -58,14 +59,25 @@ def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]], colum
 
 
 def may_be_header(first: Sequence[str], rows: Sequence[Sequence[str]], columns: Mapping[str, int]) -> bool:
-    """Return whether a first line that was taken for an edge may still name columns: words that do not occur again.
+    """Return whether a first line that was taken for an edge may still name columns.
 
-    Nothing but a person can tell `lender,borrower` from an edge between two vertices of these names.
+    Only a person can tell `lender,borrower` from an edge between two vertices of these names. It is in doubt if both
+    ids are words, perhaps with numbers, that do not occur again, and the ids after them look different. Words without
+    numbers do if an id has another length or case, words with the same letters (`hero1,hero2`) if no id has these
+    letters with a number, and other words with numbers if no id has a digit.
     """
-    rows = [row for row in rows if len(row) == len(first)]
     ends = [columns["src"], columns["dst"]]
+    rows = [row for row in rows if len(row) == len(first) and all(row[position] for position in ends)]
     names = {first[position] for position in ends}
-    return len(rows) >= FEW_ROWS and all(map(_is_word, names)) and not _occur_again(names, rows, ends)
+    if len(names) < 2 or not all(map(_is_word, names)) or _occur_again(names, rows, ends):
+        return False
+    if not rows:
+        return all(map(_has_name_words_only, names))
+    if not any(map(_has_digit, names)):
+        return any(_shape(row[position]) != _shape(first[position]) for row in rows for position in ends)
+    forms = {_without_numbers(name) for name in names}
+    ids = (row[position] for row in rows for position in ends)
+    return not any(_without_numbers(name) in forms if len(forms) == 1 else _has_digit(name) for name in ids)
 
 
 def _occur_again(names: set[str], rows: Sequence[Sequence[str]], ends: Sequence[int]) -> bool:
@@ -73,8 +85,19 @@ def _occur_again(names: set[str], rows: Sequence[Sequence[str]], ends: Sequence[
 
 
 def _is_word(text: str) -> bool:
-    """Return whether a text has at least three letters, and nothing else but `_`, `-`, `.` and blanks."""
-    return len(text) >= 3 and text.translate(_JOINS).isalpha()
+    """Return whether a text begins with a letter, `:` or `~`, and has only letters, digits and joins after it."""
+    text = text.removeprefix(":").removeprefix("~")
+    return text[:1].isalpha() and text.translate(_JOINS).isalnum()
+
+
+def _without_numbers(text: str) -> str:
+    """Return a text with 0 for each of its numbers, so that `hero1` and `hero12` are the same."""
+    return _NUMBER.sub("0", text)
+
+
+def _shape(text: str) -> str:
+    """Return a text with "a" for each lowercase letter and "A" for any other: codes of one kind have one shape."""
+    return "".join("a" if char.islower() else "A" if char.isalpha() else char for char in text)
 
 
 def _is_exception(

@@ -17,6 +17,7 @@ from ripplevec.errors import shorten
 from ripplevec.io.readers.byte_stream import ByteStream
 from ripplevec.io.readers.edge_rows import (
     BadRowHandler,
+    FileColumns,
     ReadOptions,
     RowError,
     find_columns,
@@ -29,7 +30,9 @@ from ripplevec.io.readers.edge_rows import (
 Edge: TypeAlias = tuple[Id, Id, float | None, float | None, Op | None]
 
 
-def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler) -> Iterator[Batch]:
+def read_batches(
+    stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler, columns: FileColumns | None = None
+) -> Iterator[Batch]:
     """Yield the edges of a JSON Lines file; a missing weight is 1, a missing time is no time."""
     extractor = EdgeFieldExtractor(options)
     for block in stream.line_blocks():
@@ -41,6 +44,8 @@ def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandl
                 except RowError as error:
                     bad_rows.report(number, error, line.decode(errors="replace"))
         yield _build_batch(edges)
+    if columns is not None:
+        extractor.report_keys(columns)
 
 
 def _load(line: bytes) -> Any:
@@ -110,6 +115,12 @@ class EdgeFieldExtractor:
             if position not in positions.values() and not self._is_ignored(name):
                 raise self._unknown_key_error(name, {column: names[at] for column, at in positions.items()})
         return [names[positions[column]] if column in positions else None for column in COLUMN_NAMES]
+
+    def report_keys(self, columns: FileColumns) -> None:
+        """Add the keys of the objects extracted so far."""
+        for names, keys in self._resolved_keys.items():
+            used = zip(COLUMN_NAMES, keys, strict=True)
+            columns.add(names, {column: names.index(key) for column, key in used if key is not None})
 
     def _is_ignored(self, name: str) -> bool:
         """Return whether a key names a column that the options ignore."""

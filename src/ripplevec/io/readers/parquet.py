@@ -21,6 +21,7 @@ from ripplevec.io.readers.byte_stream import ByteStream
 from ripplevec.io.readers.edge_rows import (
     BadRowHandler,
     BatchBuilder,
+    FileColumns,
     ReadOptions,
     RowError,
     find_columns,
@@ -31,17 +32,22 @@ from ripplevec.io.readers.edge_rows import (
 ROWS_PER_READ = 1 << 16
 
 
-def read_batches(stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler) -> Iterator[Batch]:
+def read_batches(
+    stream: ByteStream, options: ReadOptions, bad_rows: BadRowHandler, columns: FileColumns | None = None
+) -> Iterator[Batch]:
     """Yield the edges of a Parquet file; ids have the type of their column unless the options ask for another."""
     bad_rows.unit = "row"
     file = open_parquet(stream)
     column_names = find_parquet_columns(file, stream.name, options)
+    if columns is not None:
+        names = file.schema_arrow.names
+        columns.add(names, {column: names.index(name) for column, name in column_names.items()})
     first = 1
     with damage_as_format_error(stream.name):
         for table in file.iter_batches(ROWS_PER_READ, columns=list(dict.fromkeys(column_names.values()))):
             table.validate(full=True)  # finds invalid UTF-8 here rather than much later
-            columns = {column: table.column(name) for column, name in column_names.items()}
-            yield parse_columns(columns, first, options.ids, bad_rows)
+            values = {column: table.column(name) for column, name in column_names.items()}
+            yield parse_columns(values, first, options.ids, bad_rows)
             first += len(table)
 
 

@@ -283,7 +283,7 @@ class ParquetFileReader:
             return None
         rows, self._pending = self._pending[: self._batch_size], self._pending[self._batch_size :]
         columns = {column: rows[name].combine_chunks() for column, name in self._column_names.items()}
-        collector = BadMessageCollector(str(self.path))
+        collector = BadMessageCollector(str(self.path), self._options.syntax)
         collector.unit = "row"
         batch = parquet.parse_columns(columns, self._row + 1, self._options.ids, collector)
         self._row += len(rows)

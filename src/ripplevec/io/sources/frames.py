@@ -1,4 +1,4 @@
-"""Data frames as a live source: the rows of a pandas, polars or pyarrow table."""
+"""Data frames as a live source: the rows of a pandas, polars or pyarrow table; a lazy frame of polars is collected."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from ripplevec.batch import Batch
+from ripplevec.edge_lists import collect_lazy_frame, is_table
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.messages import to_display_text
 from ripplevec.io.protocols import DEFAULT_READ_SIZE, BadMessage, Position, ReadResult
@@ -15,13 +16,28 @@ from ripplevec.io.rebatch import concatenate
 
 
 class FrameSource:
-    """The rows of a frame with the columns src, dst[, weight, op, time], in their order, `batch_size` per read."""
+    """The rows of a frame with the columns src, dst[, weight, op, time], in their order, `batch_size` per read.
 
-    def __init__(self, frame: Any, *, batch_size: int = DEFAULT_READ_SIZE, name: str = "frame") -> None:
-        if not hasattr(frame, "columns"):
+    `src`, `dst`, `weight` and `time` name other columns.
+    """
+
+    def __init__(
+        self,
+        frame: Any,
+        *,
+        batch_size: int = DEFAULT_READ_SIZE,
+        name: str = "frame",
+        src: Any = None,
+        dst: Any = None,
+        weight: Any = None,
+        time: Any = None,
+    ) -> None:
+        frame = collect_lazy_frame(frame)
+        if not is_table(frame) or not hasattr(frame, "__len__"):
             raise InvalidValueError.of("frame", "a pandas, polars or pyarrow table", frame)
         self.name = name
         self._frame, self._batch_size, self._row = frame, check_positive_int("batch_size", batch_size), 0
+        self._columns = {"src": src, "dst": dst, "weight": weight, "time": time}
         self._convert(0, 0)  # raises now if a column is missing
 
     def open(self, position: Position | None) -> None:
@@ -57,7 +73,7 @@ class FrameSource:
         return concatenate(batches), bad_messages
 
     def _convert(self, first: int, last: int) -> Batch:
-        return Batch.from_any(self._slice(first, last))
+        return Batch.from_any(self._slice(first, last), **self._columns)
 
     def _slice(self, first: int, last: int) -> Any:
         return self._frame.iloc[first:last] if hasattr(self._frame, "iloc") else self._frame[first:last]

@@ -15,7 +15,8 @@ from ripplevec.io.messages import DecodedMessages, decode_messages, to_display_t
 from ripplevec.io.protocols import BadMessage
 from ripplevec.io.readers import csv
 from ripplevec.io.readers.byte_stream import MAX_LINE_BYTES, LineBlock, line_too_long_error
-from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions
+from ripplevec.io.readers.edge_rows import BadRowHandler, ReadOptions, RowError
+from ripplevec.io.readers.option_syntax import OptionSyntax
 
 
 class LineBuffer:
@@ -102,15 +103,15 @@ class LineFormat(Protocol):
 class BadMessageCollector(BadRowHandler):
     """Collects the bad rows of a block as bad messages, each with its reason."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name, "skip")
+    def __init__(self, name: str, syntax: OptionSyntax) -> None:
+        super().__init__(name, "skip", syntax=syntax)
         self.bad_messages: list[BadMessage] = []
 
-    def report(self, number: int, expected: object, got: object) -> None:
+    def report(self, number: int, error: RowError, got: object) -> None:
         """Add a bad row."""
         message = got if isinstance(got, str) else repr(got)
         where = f"{self.name}, {self.unit} {number:,}"
-        reason = f"expected {expected}, got {shorten(got)}"
+        reason = f"expected {error.describe(self.syntax)}, got {shorten(got)}"
         self.bad_messages.append(BadMessage(to_display_text(message.encode()), where, reason))
 
 
@@ -128,7 +129,10 @@ class CsvLines:
             return True
         head, data_lines = lines.peek(2, csv.is_data_line, final)  # the second line tells whether the first is a header
         complete = data_lines and (data_lines == 2 or final)
-        detected = csv.detect_layout(head, self._name, self._options) if complete else None
+        available = lines.buffered_lines()
+        if len(available.data) < len(head.data):  # the last line of the text has no newline
+            available = head
+        detected = csv.detect_layout(head, self._name, self._options, available) if complete else None
         if detected is None:
             return False
         self._layout, rest = detected
@@ -142,7 +146,7 @@ class CsvLines:
     def parse(self, block: LineBlock) -> DecodedMessages:
         """Return the edges of some lines, and the bad lines."""
         assert self._layout is not None  # the header has been read
-        collector = BadMessageCollector(self._name)
+        collector = BadMessageCollector(self._name, self._options.syntax)
         if not block.data.endswith(b"\n"):
             block = LineBlock(block.first, block.data + b"\n")
         if self._ids == "auto":  # no edge has been seen so far
