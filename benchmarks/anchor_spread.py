@@ -2,7 +2,7 @@
 
     python benchmarks/anchor_spread.py [--vertices 60000] [--json FILE]
 
-A graph grows by 60 %, the growth between two anchors of a large graph, and a little more. The anchor at its end is
+A graph grows by 70 %, the growth between two anchors of a large graph, and a little more. The anchor at its end is
 computed at once, or spread over more and more of this growth. Then the vectors are compared with a new start on the
 same graph: the share of its eigenvalue sum that their columns capture, and the largest cosine between two columns,
 which an exact solution has at zero. *MRR* is the mean of 1 / rank of the right end of a hidden edge among 1,000
@@ -22,7 +22,7 @@ from ripplevec.engine import correction_schedule
 from ripplevec.lab.datasets.synthetic import growing_communities, preferential_attachment
 from ripplevec.util.parallel import resolve_threads
 
-DIM, INTERVAL, AFTER, BATCH_SIZE = 64, 0.6, 0.02, 100
+DIM, INTERVAL, AFTER, BATCH_SIZE = 64, 0.7, 0.02, 100
 SPREADS = (0.02, 0.1, 0.2, 0.3)
 HIDDEN_SHARE, QUERIES, CANDIDATES = 0.05, 4_000, 1_000
 

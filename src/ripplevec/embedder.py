@@ -100,7 +100,7 @@ class Embedder(VectorReads):
     anchor_growth : "auto" or float, default "auto"
         Growth of the graph between anchors, as a share of its size; 0: no anchors. "auto" is 0 for rule "paper", and
         for rule "ripple" 0.05 up to 8,000 vertices; larger graphs, if anchors are gradual, are corrected after more
-        growth (0.33 at 100,000 vertices, at most 0.6). Use 0 only if you call `anchor` yourself.
+        growth (0.38 at 100,000 vertices, at most 0.7). Use 0 only if you call `anchor` yourself.
     anchor_pace : {"gradual", "immediate"}, default "gradual"
         Whether an anchor is computed little by little, or completely with the batch that makes it due. No batch waits
         for a gradual anchor: the batches before it is due each compute a part of it. Has no effect on rule "paper".

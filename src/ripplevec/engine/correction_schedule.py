@@ -17,9 +17,10 @@ from ripplevec.rules.ripple import RippleRule
 SMALL_GRAPH = 8_000
 """Vertices up to which the growth between two anchors does not depend on the size of the graph."""
 
-INTERVAL_EXPONENT, MAX_INTERVAL = 0.75, 0.6
-"""Of larger graphs, the growth between anchors increases with this power of the size, up to a maximum: there, anchors
-cost about twice as much as the arrivals themselves. Communities of many vertices change slowly."""
+INTERVAL_EXPONENT, MAX_INTERVAL = 0.8, 0.7
+"""Of larger graphs, the growth between anchors increases with this power of the size, up to a maximum: from 200,000
+vertices on, anchors cost at most about twice as much as the arrivals themselves. Communities of many vertices change
+slowly (`benchmarks/anchor_interval.py`)."""
 
 MAX_SPREAD = 0.1
 """Largest growth over which the cost of a gradual correction is spread. Over more growth, arrivals pay less at a time,
