@@ -229,13 +229,14 @@ def _read_array(edges: NDArray[Any], adding: bool) -> EdgeColumns:
 def _may_be_adjacency_matrix(edges: NDArray[Any]) -> bool:
     """Return whether an array of two or three rows may be the adjacency matrix of as many vertices.
 
-    Such a matrix is symmetric, has no self-loops, or has zeros and ones only. But two symmetric rows with two values on
-    the diagonal are read as a path: [[0, 1], [1, 2]].
+    Of two rows, only a matrix that is symmetric without self-loops, or has zeros and ones only: other arrays are common
+    in streams whose edges come two at a time, such as a path, [[0, 1], [1, 2]], and both directions, [[5, 7], [7, 5]].
     """
     if edges.shape[0] != edges.shape[1] or not all(isinstance(value, Number) for value in edges.flat):
         return False
-    is_symmetric = (edges == edges.T).all() and (len(edges) == 3 or edges[0, 0] == edges[1, 1])
-    return bool(is_symmetric or not edges.diagonal().any() or np.isin(edges, (0, 1)).all())
+    is_symmetric, has_loops = (edges == edges.T).all(), edges.diagonal().any()
+    may_be = (is_symmetric and not has_loops) if len(edges) == 2 else (is_symmetric or not has_loops)
+    return bool(may_be or np.isin(edges, (0, 1)).all())
 
 
 def _read_table(frame: Any, columns: TableColumns) -> EdgeColumns:
