@@ -73,8 +73,8 @@ def _describe_cost(records: dict[str, Any]) -> str:
         f"An arrival pays for its share of the anchor: {shares[0]} (one by one, in batches) at {SIZES[0]:,} vertices, "
         f"{shares[1]} at {SIZES[1]:,}. Over HTTP, an arrival with five edges takes {plain:.0f} µs without anchors and "
         f"{anchored:.0f} µs with them. The slowest arrival at {SIZES[-1]:,} vertices took "
-        f"{large['default_slowest_us'] / 1_000:.1f} ms. Without anchors it took {large['without_slowest_us'] / 1_000:.1f} "
-        "ms in the same run: an arrival sometimes waits for the machine, with and without anchors."
+        f"{large['default_slowest_us'] / 1_000:.1f} ms; without anchors, in the same run, "
+        f"{large['without_slowest_us'] / 1_000:.1f} ms: an arrival sometimes waits for the machine."
     )
 
 
