@@ -11,10 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crash_tolerant_scheduling import CrashTolerantScheduling
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("ripplevec", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ripplevec")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> CrashTolerantScheduling | None:
+    """Let a run with `--dist loadfile` end although a test has ended its process."""
+    return CrashTolerantScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 class Contributing:
