@@ -8,7 +8,8 @@ of batches, the median of the elapsed time is recorded, and that of the processo
 together. Their ratio to that of `Embedder` (`processor_of_single`) depends less on the load of the machine than elapsed
 time: it is the share of the throughput that shards would reach if they never waited for each other. The bytes sent
 between shards are counted, and so is the necessary part of them: the remote rows that are read. `_cluster_model.py`
-extrapolates these metrics, and those of `cluster_messages.py`, to many machines.
+extrapolates these metrics, and those of `cluster_messages.py`, to many machines. `load` is the median load average of
+the machine, which other programs and this benchmark cause: with more than its cores, elapsed times say little.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def measure(vertices: int) -> dict[str, Any]:
     """Measure one machine without shards, then shards."""
     ray.init("local", num_cpus=os.cpu_count(), include_dashboard=False, object_store_memory=STORE, log_to_driver=False)
     single = grow_model(Embedder(dim=DIM, anchor_growth=0), vertices)
-    seconds = time_batches(single, vertices)
+    seconds, loads = time_batches(single, vertices), [os.getloadavg()[0]]
     metrics: dict[str, Any] = {"vertices": vertices, "cores": os.cpu_count()}
     metrics |= {f"single_{name}": value for name, value in seconds.items() if not name.startswith("processor")}
     for shards in SHARDS:
@@ -119,8 +120,9 @@ def measure(vertices: int) -> dict[str, Any]:
             processor = results[f"driver_{size}"] + results[f"processor_{size}"]
             results[f"processor_of_single_{size}"] = seconds[f"driver_{size}"] / processor
         metrics |= {f"shards_{shards}_{name}": value for name, value in results.items()}
+        loads.append(os.getloadavg()[0])
     ray.shutdown()
-    return metrics
+    return metrics | {"load": float(np.median(loads))}
 
 
 if __name__ == "__main__":

@@ -55,10 +55,11 @@ class CountingMesh(Mesh):
         self.exchanges += 1
         return super().exchange_rows(*groups, numbers=numbers)
 
-    def send_parts(self, heads: Mapping[int, list[memoryview]], bodies: Mapping[int, list[memoryview]]) -> None:
+    def send_parts(self, heads: Mapping[int, list[memoryview]], bodies: Mapping[int, list[memoryview]]) -> int:
         """Send bytes and count them."""
-        self._mesh.send_parts(heads, bodies)
-        self.posted += sum(len(part) for parts in (*heads.values(), *bodies.values()) for part in parts)
+        sent = self._mesh.send_parts(heads, bodies)
+        self.posted += sent + sum(len(part) for head in heads.values() for part in head)
+        return sent
 
     def receive_parts(self, peer: int, parts: list[memoryview]) -> None:
         """Receive bytes and count them."""

@@ -51,6 +51,8 @@ def cluster() -> str:
         f"{record['vertices']:,.0f} vertices and arrivals with {model.EDGES_PER_ARRIVAL} edges, 128 dimensions. All "
         f"processes run on one machine with {record['cores']} cores, so more shards than cores only add cost."
     )
+    if "load" in record:
+        setting += f" The load average was {record['load']:.1f} (median, including the benchmark)."
     two = columns[1 + SHARDS.index(2)]
     paragraphs = [setting]
     if all(f"driver_{size}" in alone and f"processor_{size}" in two for size in SIZES):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ripplevec.batch import id_column
 from ripplevec.cluster import _kernels as kernels
 from ripplevec.cluster.ingestion import number_by_position
-from ripplevec.cluster.routing import assign_shards
+from ripplevec.cluster.routing import assign_shards, find_runs
 from ripplevec.graph._edge_kernels import IN, OUT
 from ripplevec.graph.adjacency import Adjacency
 from ripplevec.influence._kernels import draw_key, draw_uniform, sample_slot
@@ -51,6 +51,17 @@ def test_assign_shards_is_independent_of_column_type() -> None:
     text = [name for name in ids if isinstance(name, str)]
     assert assign_shards(id_column(text), 5).tolist() == [mixed[ids.index(name)] for name in text]
     assert assign_shards(id_column([]), 5).size == 0
+
+
+@pytest.mark.parametrize("ids", [[], [7], [1, 1, 1], [1, 2, 2, 1], ["a", "a", "b"], [1, "1", "1", 2**70, 2**70, "ab"]])
+def test_find_runs_begins_a_run_where_the_id_changes(ids: list[Any]) -> None:
+    begin = find_runs(id_column(ids))
+    assert begin.tolist() == [
+        i for i, vertex in enumerate(ids) if i == 0 or (type(vertex), vertex) != (type(ids[i - 1]), ids[i - 1])
+    ]
+    filled = np.full(len(ids), -1)
+    kernels.fill_runs(begin, begin, filled)
+    assert [ids[i] for i in filled] == ids
 
 
 def test_assign_shards_never_changes() -> None:
@@ -227,3 +238,14 @@ def test_sample_influenced_matches_reference(seed: int, directed: bool) -> None:
         if draw_uniform(key, own, others) * links.in_strength[row] < lists[row][other][1 if directed else 0]
     ]
     assert reached[:found].tolist() == expected
+
+
+def test_store_rows_ignores_negative_rows_and_clear_rows_writes_zeros() -> None:
+    vectors, placed, seen = np.zeros((5, 3), np.float32), np.zeros(5, np.uint8), np.zeros(5, np.int64)
+    rows, values = np.array([3, -1, 1]), np.arange(9, dtype=np.float32).reshape(3, 3) + 1
+    kernels.store_rows(rows, values, vectors, placed, seen, 7)
+    assert vectors.tolist() == [[0] * 3, [7, 8, 9], [0] * 3, [1, 2, 3], [0] * 3]
+    assert placed.tolist() == [0, 1, 0, 1, 0]
+    assert seen.tolist() == [0, 7, 0, 7, 0]
+    kernels.clear_rows(np.array([3]), vectors)
+    assert vectors.tolist() == [[0] * 3, [7, 8, 9], *[[0] * 3] * 3]

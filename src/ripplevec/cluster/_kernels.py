@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
 from ripplevec.graph._edge_kernels import remove_neighbor
-from ripplevec.graph._id_kernels import INTEGER, EncodedIds, compute_tag, home_slot
+from ripplevec.graph._id_kernels import INTEGER, EncodedIds, compute_tag, equals_previous, home_slot
 from ripplevec.graph._query_kernels import find_slot
 from ripplevec.influence._kernels import draw_uniform, mix, sample_slot
 from ripplevec.util.numba_intrinsics import allocation_free, kernel, prefetch
@@ -29,6 +29,26 @@ def hash_to_shards(ids: EncodedIds, shards: int, owners: NDArray[np.int64]) -> N
     for i in range(owners.size):
         tag = compute_tag(keys[i], ends[i] if ends.size else INTEGER, data)
         owners[i] = (home_slot(tag, _ALL_BITS) >> _HIGH) % shards
+
+
+@allocation_free
+def find_runs(ids: EncodedIds, begin: NDArray[np.int64]) -> int:
+    """Write where each run of equal consecutive ids begins; return the number of runs."""
+    found = 0
+    for i in range(begin.size):
+        if i == 0 or not equals_previous(ids, i):
+            begin[found] = i
+            found += 1
+    return found
+
+
+@allocation_free
+def fill_runs(begin: NDArray[np.int64], values: NDArray[np.int64], filled: NDArray[np.int64]) -> None:
+    """Write the value of each run to all of its positions."""
+    for run in range(begin.size):
+        last = begin[run + 1] if run + 1 < begin.size else filled.size
+        for i in range(begin[run], last):
+            filled[i] = values[run]
 
 
 @allocation_free
@@ -102,6 +122,31 @@ def lookup_values(
     for i in range(codes.size):
         index = table[_probe(table, distinct, codes[i])]
         found[i] = values[index] if index >= 0 else -1
+
+
+@allocation_free
+def store_rows(
+    rows: NDArray[np.int64],
+    values: NDArray[np.float32],
+    vectors: NDArray[np.float32],
+    placed: NDArray[np.uint8],
+    seen: NDArray[np.int64],
+    stamp: int,
+) -> None:
+    """Store placed rows, and mark them with `stamp`; negative rows are ignored."""
+    for i in range(rows.size):
+        if rows[i] >= 0:
+            target, value = vectors[rows[i]], values[i]
+            for j in range(target.size):
+                target[j] = value[j]
+            placed[rows[i]], seen[rows[i]] = 1, stamp
+
+
+@allocation_free
+def clear_rows(rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    """Write zeros to rows."""
+    for row in rows:
+        vectors[row] = 0
 
 
 @allocation_free

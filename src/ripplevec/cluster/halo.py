@@ -131,9 +131,7 @@ class PrefetchedHalo(Halo):
         (remote_rows, vectors), store = pushed.columns, self._store
         if remote_rows.size:
             rows = self.find_rows(remote_rows * np.int64(self.shards) + pushed.repeat_shards())
-            if rows.min() < 0:
-                vectors, rows = vectors[rows >= 0], rows[rows >= 0]
-            store.kernel_array[rows], store.placed[rows], store.seen[rows] = vectors, 1, stamp
+            kernels.store_rows(rows, vectors, store.kernel_array, store.placed, store.seen, stamp)
 
 
 def collect_slots(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, IdColumn, Op, select_rows, take_ids
 from ripplevec.cluster import _kernels as kernels
-from ripplevec.cluster.routing import assign_shards, join_id_columns, split_positions
+from ripplevec.cluster.routing import assign_shards, find_runs, join_id_columns, split_at, split_positions
 from ripplevec.cluster.row_exchange import RowGroup, broadcast_rows, group_rows
 from ripplevec.graph.adjacency import RowArray
 from ripplevec.graph.graph import unit_weights
@@ -137,10 +137,12 @@ class GraphUpdate:
         shards know all of these positions, −2 − position stands for the number of a new vertex.
         """
         size, columns, graph = self.mesh.size, (batch.src, batch.dst), self.shard.graph
-        positions = [split_positions(assign_shards(column, size), size) for column in columns]
+        runs = [find_runs(column) for column in columns]  # of consecutive equal ids, only the first is sent
+        ids = [take_ids(column, begin) for column, begin in zip(columns, runs, strict=True)]
+        positions = [split_positions(assign_shards(column, size), size) for column in ids]
         requests = [
             [
-                (take_ids(columns[end], positions[end][shard]), 2 * (first + positions[end][shard]) + end)
+                (take_ids(ids[end], positions[end][shard]), 2 * (first + runs[end][positions[end][shard]]) + end)
                 for end in (0, 1)
             ]
             for shard in range(size)
@@ -151,11 +153,16 @@ class GraphUpdate:
         new_numbers = graph.arrival[rows]
         number_by_position(new_numbers, all_positions, self.next_arrival)
         graph.arrival[rows] = new_numbers
+        answered_rows, answered_numbers = answered.columns
+        number_by_position(answered_numbers, all_positions, self.next_arrival)
+        bounds = [0, runs[0].size, runs[0].size + runs[1].size]
+        order = np.concatenate([at[shard] + bounds[end] for shard in range(size) for end, at in enumerate(positions)])
         codes, numbers = np.empty((2, len(batch), 2), np.int64)
-        entries = np.concatenate([2 * at[shard] + end for shard in range(size) for end, at in enumerate(positions)])
-        codes.reshape(-1)[entries] = answered.columns[0] * size + answered.repeat_shards()
-        number_by_position(answered.columns[1], all_positions, self.next_arrival)
-        numbers.reshape(-1)[entries] = answered.columns[1]
+        for values, answer in ((codes, answered_rows * size + answered.repeat_shards()), (numbers, answered_numbers)):
+            of_runs = np.empty_like(answer)
+            of_runs[order] = answer
+            for end, part in enumerate(split_at(of_runs, bounds)):
+                kernels.fill_runs(runs[end], part, values[:, end])
         self.next_arrival += all_positions.size
         return codes, numbers
 
@@ -167,7 +174,7 @@ class GraphUpdate:
         new_rows = np.empty(rows.size, np.int64)
         new_rows = new_rows[: kernels.record_first_positions(rows, positions, arrival, new_rows)]
         new_rows = new_rows[np.argsort(-arrival[new_rows])]
-        shard.store.vectors[new_rows] = 0  # a halo may have used these rows
+        kernels.clear_rows(new_rows, shard.store.kernel_array)  # a halo may have used these rows
         self._new_rows.append(new_rows)
         counts = [sum(at.size for _, at in requests_of_shard) for requests_of_shard in requests]
         return new_rows, group_rows([rows, arrival[rows]], np.cumsum([0, *counts]))

@@ -68,9 +68,8 @@ class Mesh(RowExchange):
     def send_all(self, messages: dict[int, Any]) -> int:
         """Send a message to each of some shards, without waiting until they read it; return the bytes sent."""
         bodies = {peer: _pack(message) for peer, message in messages.items()}
-        lengths = {peer: sum(map(len, body)) for peer, body in bodies.items()}
-        self.send_parts({peer: [memoryview(_UINT64.pack(length))] for peer, length in lengths.items()}, bodies)
-        return sum(lengths.values())
+        heads = {peer: [memoryview(_UINT64.pack(_count_bytes(body)))] for peer, body in bodies.items()}
+        return self.send_parts(heads, bodies)
 
     def receive(self, peer: int) -> Any:
         """Return the next message of a shard; raise `ShardLostError` if its connection is closed."""
@@ -93,11 +92,12 @@ class LocalMesh(Mesh):
         self._queues = queues
         self._unread: dict[int, memoryview] = {}  # bytes of each shard that have left the queue
 
-    def send_parts(self, heads: Mapping[int, list[memoryview]], bodies: Mapping[int, list[memoryview]]) -> None:
+    def send_parts(self, heads: Mapping[int, list[memoryview]], bodies: Mapping[int, list[memoryview]]) -> int:
         """Put bytes into the queues of their receivers."""
         for peer, head in heads.items():
             if contents := b"".join([*head, *bodies[peer]]):
                 self._queues[self.index, peer].put(memoryview(contents))
+        return sum(map(_count_bytes, bodies.values()))
 
     def receive_parts(self, peer: int, parts: list[memoryview]) -> None:
         """Wait for the next bytes of a shard."""
@@ -261,14 +261,16 @@ class SocketMesh(Mesh):
             if connection.family != getattr(socket, "AF_UNIX", None):
                 _configure_tcp(connection)
 
-    def send_parts(self, heads: Mapping[int, list[memoryview]], bodies: Mapping[int, list[memoryview]]) -> None:
+    def send_parts(self, heads: Mapping[int, list[memoryview]], bodies: Mapping[int, list[memoryview]]) -> int:
         """Send small bodies immediately; if one is large, send all heads immediately and the bodies from a thread."""
         self.flush()
-        if _fits_inline(bodies):
+        lengths = list(map(_count_bytes, bodies.values()))
+        if max(lengths, default=0) <= INLINE_BYTES:
             self._send({peer: head + bodies[peer] for peer, head in heads.items()})
         else:
             self._send(heads)
             self._sending = self._sender.submit(self._send, bodies)
+        return sum(lengths)
 
     def _send(self, packed: Mapping[int, list[memoryview]]) -> None:
         for peer, parts in packed.items():
@@ -334,16 +336,15 @@ def _unpack(body: memoryview) -> Any:
     return pickle.loads(parts[0], buffers=parts[1:])
 
 
-def _fits_inline(messages: Mapping[int, list[memoryview]]) -> bool:
-    """Return whether all messages are small enough to be sent at once."""
-    return all(sum(map(len, parts)) <= INLINE_BYTES for parts in messages.values())
+def _count_bytes(parts: list[memoryview]) -> int:
+    """Return the number of bytes in some parts."""
+    return sum(map(len, parts))
 
 
 def _send_parts(connection: socket.socket, parts: list[memoryview]) -> None:
     """Send all parts, as many as possible per system call."""
-    remaining = list(parts)
-    while remaining:
-        remaining = _drop_bytes(remaining, connection.sendmsg(remaining[:MAX_PARTS]))
+    while parts:
+        parts = _drop_bytes(parts, connection.sendmsg(parts[:MAX_PARTS]))
 
 
 def _receive_bytes(connection: socket.socket, length: int) -> memoryview:
@@ -355,12 +356,11 @@ def _receive_bytes(connection: socket.socket, length: int) -> memoryview:
 
 def _receive_parts(connection: socket.socket, parts: list[memoryview]) -> None:
     """Fill all parts, as many as possible per system call."""
-    remaining = [part for part in parts if len(part)]
-    while remaining:
-        count = connection.recvmsg_into(remaining[:MAX_PARTS])[0]
+    while parts:
+        count = connection.recvmsg_into(parts[:MAX_PARTS])[0]
         if not count:
             raise ConnectionResetError("connection closed")
-        remaining = _drop_bytes(remaining, count)
+        parts = _drop_bytes(parts, count)
 
 
 def _drop_bytes(parts: list[memoryview], count: int) -> list[memoryview]:

@@ -24,9 +24,9 @@ def split_positions(codes: RowArray, shards: int) -> list[RowArray]:
     return split_at(*kernels.group_by_shard(codes, shards))
 
 
-def split_at(array: NDArray[Any], bounds: NDArray[np.int64]) -> list[NDArray[Any]]:
+def split_at(array: NDArray[Any], bounds: list[int] | NDArray[np.int64]) -> list[NDArray[Any]]:
     """Return the parts of an array between consecutive bounds, as views; much faster than `np.split`."""
-    return [array[first:last] for first, last in pairwise(bounds.tolist())]
+    return [array[first:last] for first, last in pairwise(bounds if isinstance(bounds, list) else bounds.tolist())]
 
 
 def split_rows(codes: RowArray, shards: int) -> list[RowArray]:
@@ -40,6 +40,12 @@ def assign_shards(column: IdColumn, shards: int) -> RowArray:
     owner = np.empty(len(column), np.int64)
     kernels.hash_to_shards(encode_ids(column), shards, owner)
     return owner
+
+
+def find_runs(column: IdColumn) -> RowArray:
+    """Return where each run of equal consecutive ids begins: a new vertex usually arrives with several edges."""
+    begin = np.empty(len(column), np.int64)
+    return begin[: kernels.find_runs(encode_ids(column), begin)]
 
 
 def scatter_id_columns(parts: list[IdColumn], positions: list[RowArray]) -> IdColumn:

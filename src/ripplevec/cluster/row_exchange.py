@@ -6,8 +6,9 @@ A message consists of a head, with the numbers of rows that follow, and of the r
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
-from math import prod
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,47 +16,37 @@ from numpy.typing import NDArray
 
 
 class RowGroup(NamedTuple):
-    """Arrays with equal numbers of rows, of which shard i receives the rows `begin[i]` to `end[i]` − 1.
+    """Contiguous arrays with equal numbers of rows, of which shard i receives the rows `begin[i]` to `end[i]` − 1.
 
     Their types and the shapes of their rows are the same on all shards.
     """
 
     columns: Sequence[NDArray[Any]]
-    begin: list[int]
-    end: list[int]
+    begin: Sequence[int]
+    end: Sequence[int]
     into: Sequence[NDArray[Any]] | None = None  # contiguous arrays for the received rows; by default, new ones
-
-    @property
-    def row_bytes(self) -> list[int]:
-        """Bytes of a row of each array."""
-        return [column.itemsize * prod(column.shape[1:]) for column in self.columns]
 
 
 class ReceivedRows(NamedTuple):
     """The rows of a group that all shards sent to this one, in the order of the shards."""
 
-    columns: list[NDArray[Any]]
-    bounds: NDArray[np.int64]  # where the rows of each shard begin, and the end of the last ones
+    columns: Sequence[NDArray[Any]]
+    bounds: list[int]  # where the rows of each shard begin, and the end of the last ones
 
     def repeat_shards(self) -> NDArray[np.int64]:
         """Return the shard of each row."""
-        return np.repeat(np.arange(self.bounds.size - 1), np.diff(self.bounds))
+        return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
 
 
-def group_rows(columns: Sequence[NDArray[Any]], bounds: NDArray[np.int64]) -> RowGroup:
+def group_rows(columns: Sequence[NDArray[Any]], bounds: list[int] | NDArray[np.int64]) -> RowGroup:
     """Return a group of which each shard receives the rows between two consecutive bounds."""
-    ends: list[int] = bounds.tolist()
+    ends: list[int] = bounds if isinstance(bounds, list) else bounds.tolist()
     return RowGroup(columns, ends[:-1], ends[1:])
 
 
 def broadcast_rows(columns: Sequence[NDArray[Any]], size: int) -> RowGroup:
     """Return a group of which every shard receives all rows."""
     return RowGroup(columns, [0] * size, [len(columns[0])] * size)
-
-
-def view_bytes(array: NDArray[Any]) -> memoryview:
-    """Return the bytes of a contiguous array."""
-    return array.reshape(-1).view(np.uint8).data
 
 
 class RowExchange:
@@ -74,6 +65,8 @@ class RowExchange:
     def __init__(self, index: int, size: int) -> None:
         self.index, self.size = index, size
         self.sent = 0
+        # The other shards, beginning with the next one, so that not all send to the same shard first.
+        self.peers = [(index + step) % size for step in range(1, size)]
 
     def exchange_rows(
         self, *groups: RowGroup, numbers: Sequence[int] = ()
@@ -83,34 +76,40 @@ class RowExchange:
         Returns the received rows of each group, and the numbers of all shards: a line for each shard. All shards
         receive in the same order, so no two of them wait for each other, however large their messages are.
         """
-        heads = np.empty((self.size, len(groups) + len(numbers)), np.int64)
-        for position, group in enumerate(groups):
-            heads[:, position] = np.subtract(group.end, group.begin)
-        heads[:, len(groups) :] = numbers
-        parts, sent = _split_rows(groups, self.size), heads.copy()
-        bodies = {peer: parts[peer] for peer in self.peers}
-        self.send_parts({peer: [view_bytes(sent[peer])] for peer in self.peers}, bodies)
-        self.sent += sum(len(part) for body in bodies.values() for part in body)
+        head = struct.Struct(f"={len(groups) + len(numbers)}q")
+        parts: list[list[memoryview]] = [[] for _ in range(self.size)]
+        for group in groups:
+            _append_rows(parts, group.columns, group.begin, group.end)
+        counts = [[end - begin for begin, end in zip(group.begin, group.end, strict=True)] for group in groups]
+        packed = [head.pack(*(count[shard] for count in counts), *numbers) for shard in range(self.size)]
+        self.sent += self.send_parts(
+            {peer: [memoryview(packed[peer])] for peer in self.peers}, {peer: parts[peer] for peer in self.peers}
+        )
+        heads = bytearray(packed[self.index] * self.size)
         for peer in range(self.size):
             if peer != self.index:
-                self.receive_parts(peer, [view_bytes(heads[peer])])
-        received = [_allocate(group, heads[:, position]) for position, group in enumerate(groups)]
-        for shard, targets in enumerate(_split_received(received, self.size)):
+                self.receive_parts(peer, [memoryview(heads)[peer * head.size : (peer + 1) * head.size]])
+        lines = np.frombuffer(heads, np.int64).reshape(self.size, -1)
+        targets: list[list[memoryview]] = [[] for _ in range(self.size)]
+        received = []
+        for group, rows in zip(groups, lines.T.tolist(), strict=False):
+            bounds = [0, *accumulate(rows)]
+            columns = group.into or [np.empty((bounds[-1], *part.shape[1:]), part.dtype) for part in group.columns]
+            _append_rows(targets, columns, bounds[:-1], bounds[1:])
+            received.append(ReceivedRows(columns, bounds))
+        for shard in range(self.size):
             if shard != self.index:
-                self.receive_parts(shard, targets)
-                continue
-            for source, target in zip(parts[shard], targets, strict=True):
-                target[:] = source
+                self.receive_parts(shard, targets[shard])
+        for source, target in zip(parts[self.index], targets[self.index], strict=True):
+            target[:] = source
         self.flush()
-        return received, heads[:, len(groups) :]
+        return received, lines[:, len(groups) :]
 
-    @property
-    def peers(self) -> list[int]:
-        """The other shards, beginning with the next one, so that not all send to the same shard first."""
-        return [(self.index + step) % self.size for step in range(1, self.size)]
+    def send_parts(self, heads: Mapping[int, list[memoryview]], bodies: Mapping[int, list[memoryview]]) -> int:
+        """Send each of some shards a head and a body, without waiting until they read it; bodies may be large.
 
-    def send_parts(self, heads: Mapping[int, list[memoryview]], bodies: Mapping[int, list[memoryview]]) -> None:
-        """Send each of some shards a head and a body, without waiting until they read it; bodies may be large."""
+        Returns the bytes of all bodies.
+        """
         raise NotImplementedError
 
     def receive_parts(self, peer: int, parts: list[memoryview]) -> None:
@@ -121,28 +120,14 @@ class RowExchange:
         """Wait until all messages are sent, so that arrays in them may be modified."""
 
 
-def _split_rows(groups: Sequence[RowGroup], size: int) -> list[list[memoryview]]:
-    """Return, for each shard, the bytes of its rows of all groups."""
-    parts: list[list[memoryview]] = [[] for _ in range(size)]
-    for group in groups:
-        for column, row_bytes in zip(group.columns, group.row_bytes, strict=True):
-            contents = view_bytes(column)
-            for part, begin, end in zip(parts, group.begin, group.end, strict=True):
-                if end > begin:
-                    part.append(contents[begin * row_bytes : end * row_bytes])
-    return parts
-
-
-def _allocate(group: RowGroup, counts: NDArray[np.int64]) -> ReceivedRows:
-    """Return arrays for this many rows of each shard."""
-    bounds = np.concatenate([[0], counts.cumsum()])
-    if group.into is not None:
-        return ReceivedRows(list(group.into), bounds)
-    return ReceivedRows([np.empty((bounds[-1], *column.shape[1:]), column.dtype) for column in group.columns], bounds)
-
-
-def _split_received(received: Sequence[ReceivedRows], size: int) -> list[list[memoryview]]:
-    """Return the memory for the rows of each shard."""
-    bounds = [rows.bounds.tolist() for rows in received]
-    groups = [RowGroup(rows.columns, ends[:-1], ends[1:]) for rows, ends in zip(received, bounds, strict=True)]
-    return _split_rows(groups, size)
+def _append_rows(
+    parts: list[list[memoryview]], columns: Sequence[NDArray[Any]], begin: Sequence[int], end: Sequence[int]
+) -> None:
+    """Append the bytes of the rows of each shard, in all columns, to its parts; empty ones are left out."""
+    for column in columns:
+        if not len(column):
+            continue
+        contents, size = column.data.cast("B"), column.nbytes // len(column)
+        for part, first, last in zip(parts, begin, end, strict=True):
+            if last > first:
+                part.append(contents[first * size : last * size])

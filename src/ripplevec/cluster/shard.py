@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ripplevec.attributes.table import AttributeTable
 from ripplevec.batch import IdColumn
+from ripplevec.cluster.halo import gather_rows
 from ripplevec.cluster.ingestion import (
     NO_ROWS,
     AgingStep,
@@ -149,7 +150,7 @@ class Shard(ShardGraph):
         return ShardSummary(moved_rows, edges, changed, shortened, update.loops, update.next_arrival, expired)
 
     def _describe_moved(self, rows: RowArray, sequence: int) -> MovedRows:
-        vectors: NDArray[Any] | None = self.store.vectors[rows]
+        vectors: NDArray[Any] | None = gather_rows(self.store.vectors, rows)
         if vectors is not None and vectors.nbytes > MAX_SUMMARY_BYTES:
             self.changed_vectors[sequence], vectors = vectors, None
         return MovedRows(rows, self.graph.arrival[rows], self.graph.ids.to_column(rows), vectors)

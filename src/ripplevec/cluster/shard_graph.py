@@ -16,7 +16,7 @@ from ripplevec.attributes._kernels import OWN
 from ripplevec.attributes.table import AttributeTable
 from ripplevec.batch import IdColumn, take_ids
 from ripplevec.cluster import _kernels as shard_kernels
-from ripplevec.cluster.ingestion import NO_PAIRS, NO_ROWS, AgingStep, EndpointBlock, record_endpoints
+from ripplevec.cluster.ingestion import NO_PAIRS, AgingStep, EndpointBlock, record_endpoints
 from ripplevec.cluster.mesh import Mesh, connect_locally
 from ripplevec.cluster.routing import split_rows
 from ripplevec.engine.attributed_reads import PREFIX, search_joined, search_own_parts
@@ -47,8 +47,11 @@ class GraphChanges(NamedTuple):
     endpoints: RowArray  # (m, 2): local row and its neighbor, as stored in the slot
     numbers: RowArray  # (m, 2): arrival numbers of both
     shares: NDArray[np.float64]  # (m,): share of the local row's strength that changed
-    later_numbers: RowArray  # for each edge counted on this shard, the larger arrival number of its endpoints
-    edges: int  # edges that have changed; each is counted at one endpoint only
+    counted: NDArray[np.bool_]  # (m,): whether the edge is counted at this endpoint; each is at one only
+    edges: int  # edges counted here that have changed
+
+
+NO_CHANGES = GraphChanges(NO_PAIRS, NO_PAIRS, np.empty(0), np.empty(0, np.bool_), 0)
 
 
 class ShardGraph(LocalRows):
@@ -78,7 +81,7 @@ class ShardGraph(LocalRows):
         self.search = Searcher(parameters.search, parameters.threads)
         if self.aging is not None:
             self.aging.attach(self.graph)
-        self._clear_changes()
+        self._changes: list[GraphChanges] = []
 
     @property
     def window(self) -> Window | None:
@@ -92,21 +95,13 @@ class ShardGraph(LocalRows):
 
     # ------------------------------------------------------------------ graph changes
 
-    def _clear_changes(self) -> None:
-        """Clear the recorded changes."""
-        self._changes = [GraphChanges(NO_PAIRS, NO_PAIRS, np.empty(0), NO_ROWS, 0)]
-
     def take_changes(self) -> GraphChanges:
         """Return and clear the recorded changes."""
-        endpoints, numbers, shares, later_numbers, edges = zip(*self._changes, strict=True)
-        self._clear_changes()
-        return GraphChanges(
-            np.concatenate(endpoints),
-            np.concatenate(numbers),
-            np.concatenate(shares),
-            np.concatenate(later_numbers),
-            sum(edges),
-        )
+        recorded, self._changes = self._changes, []
+        if len(recorded) == 1:  # nothing has to be copied
+            return recorded[0]
+        *columns, edges = zip(*[NO_CHANGES, *recorded], strict=True)
+        return GraphChanges._make([*map(np.concatenate, columns), sum(edges)])
 
     def intern(self, ids: IdColumn) -> RowArray:
         """Return the rows of ids that belong to this shard; unknown ids get a new row, with arrival number −1."""
@@ -172,8 +167,8 @@ class ShardGraph(LocalRows):
         self, endpoints: RowArray, numbers: RowArray, shares: NDArray[np.float64], counted: NDArray[np.bool_]
     ) -> None:
         """Record changed endpoints for the vector update; `counted` selects those at which the edge is counted."""
-        later_numbers, changed = np.maximum(*numbers.T)[counted], int(np.count_nonzero(shares[counted]))
-        self._changes.append(GraphChanges(endpoints, numbers, shares, later_numbers, changed))
+        changed = int(np.count_nonzero(counted & (shares != 0)))
+        self._changes.append(GraphChanges(endpoints, numbers, shares, counted, changed))
 
     # ------------------------------------------------------------------ reads of some rows
 
@@ -234,9 +229,8 @@ class ShardGraph(LocalRows):
         return np.flatnonzero(self._table.status[: self.graph.row_count] == OWN)
 
     def list_arrivals(self, first: int, last: int) -> RowArray:
-        """Return the rows with arrival numbers from `first` to `last` − 1."""
-        arrival = self.graph.arrival[: self.graph.row_count]
-        return np.flatnonzero((arrival >= first) & (arrival < last))
+        """Return the rows with arrival numbers from `first` to `last` − 1, in this order."""
+        return self.graph.rows_by_arrival(lambda numbers: (numbers >= first) & (numbers < last))
 
     def read_kept(self, rows: RowArray) -> dict[str, NDArray[Any]]:
         """Return the attributes that are kept for rows; see `KeptAttributes.gather`."""

@@ -62,6 +62,7 @@ class ShardBackend:
         self._schedule(update, kept)
         numbers = self.changes.numbers
         to_new = numbers[:, 1] >= self.first_new
+        self.existing = ~to_new & (numbers[:, 0] < self.first_new)  # changes between vertices older than the batch
         if update.removed:
             to_new &= ~np.isin(numbers, update.removed).any(axis=1)
         selected = np.flatnonzero(to_new)
@@ -135,7 +136,7 @@ class ShardBackend:
         self.touched = kernels.find_placement_candidates(state, self.changes.endpoints[:, 0].copy())
         self.newcomers = self.new_rows[state.placed[self.new_rows] == 1]
         frontier = self.touched[state.placed[self.touched] == 0]
-        existing_edges = int(np.count_nonzero(self.changes.later_numbers < self.first_new))  # counted on one shard each
+        existing_edges = int(np.count_nonzero(self.changes.counted & self.existing))  # counted on one shard each
         influenced = NO_ROWS
         if self.only_arrivals:
             self._mark_seen(self.newcomers.copy())
@@ -193,7 +194,7 @@ class ShardBackend:
     def _sample_changed_endpoints(self) -> RowArray:
         """Return a sample of the changed endpoints on this shard, each once, without those that have no edge left."""
         changes = self.changes
-        selected = np.flatnonzero(np.maximum(*changes.numbers.T) < self.first_new)
+        selected = np.flatnonzero(self.existing)
         shares = np.stack([changes.shares[selected], np.zeros(selected.size)], axis=1)
         pairs, numbers = np.repeat(changes.endpoints[selected, :1], 2, axis=1), changes.numbers[selected]
         sampled = kernels.sample_changed_endpoints(self._kernel_state, pairs, numbers, shares, self.context)
