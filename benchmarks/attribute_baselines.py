@@ -11,9 +11,10 @@ vectors of all vertices of the complete graph, unless it says otherwise:
   attributes in 128 dimensions, side by side as 256 columns for a classifier. Rows of both have length one.
 - `graphsage`: GraphSAGE with attributes (tf-idf) as features, trained on the complete graph without labels;
 - `dane`: the offline model of DANE with attributes (tf-idf), computed from the complete graph;
-- `online_dane_64`, `online_dane_1024`: DANE with attributes at the end of its stream, with an update after so many
-  arrivals. `…_arrival` scores the vectors on arrival, and `…_no_edges` those that arrivals would have had from their
-  attributes alone, both by a classifier trained at the start. tf-idf is computed from the vertices of the start.
+- `online_dane_64`, `online_dane_1024`, `online_dane_never`: DANE with attributes at the end of its stream, with an
+  update after so many arrivals, or none. `…_arrival` scores the vectors on arrival, and `…_no_edges` those that
+  arrivals would have had from their attributes alone, both by a classifier trained at the start. tf-idf is computed
+  from the vertices of the start.
 
 Methods have 128 dimensions and otherwise the default settings of `ripplevec.lab.baselines`.
 """
@@ -40,7 +41,7 @@ from ripplevec.lab.evaluation.protocols import Arrivals
 
 Method = Callable[[Dataset, csr_array, int], NDArray[np.float32]]
 
-ONLINE_DANE = {"online_dane_64": 64, "online_dane_1024": 1024}  # arrivals per update
+ONLINE_DANE = {"online_dane_64": 64, "online_dane_1024": 1024, "online_dane_never": 1_000_000}  # arrivals per update
 
 
 def join_columns(dataset: Dataset, attributes: csr_array, seed: int) -> NDArray[np.float32]:
