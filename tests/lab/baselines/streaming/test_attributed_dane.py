@@ -67,6 +67,16 @@ def test_cosine_eigenvectors_follow_the_exact_ones() -> None:
     np.testing.assert_allclose(followed._forms(160).q.diagonal(), 1, atol=1e-4)
 
 
+def test_cosine_eigenvectors_rows_do_not_depend_on_arrivals_before_an_update(small_stream: Any) -> None:
+    """Rows of small 1 − λ are noisy. If later rows were computed from them, the noise would grow along a stream."""
+    units = scale_rows(make_attributes(small_stream))
+    followed = CosineEigenvectors(units[:80], 6, 0)
+    expected = followed.preview(units[[100]])
+    for v in range(80, 100):
+        followed.add(units[[v]])
+    np.testing.assert_array_equal(followed.add(units[[100]]), expected)
+
+
 def test_online_dane_arrivals_and_final_vectors_predict_communities(small_stream: Any) -> None:
     attributes, method = make_attributes(small_stream), OnlineAttributedDANE(dim=6, chunk=16)
     method.start(small_stream.graph, attributes[:80])

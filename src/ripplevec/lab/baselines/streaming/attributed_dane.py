@@ -46,12 +46,10 @@ class CosineEigenvectors:
         return row
 
     def add(self, attributes: csr_array) -> Matrix:
-        """Append a vertex and return its row."""
-        row, unit = self.preview(attributes), scale_rows(attributes)
+        """Append a vertex and return its row. Later rows depend on it only after an update, so errors do not add up."""
+        row = self.preview(attributes)
         self._basis.set_row(len(self._basis), row)
-        self._units = csr_array(vstack([self._units, unit]))
-        self._total[unit.indices] += unit.data
-        self._sums[unit.indices] += unit.data[:, None] * row
+        self._units = csr_array(vstack([self._units, scale_rows(attributes)]))
         return row
 
     def update(self, mix: Mix) -> None:
