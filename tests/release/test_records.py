@@ -15,7 +15,7 @@ RESULTS = Path(__file__).resolve().parents[2] / "results"
 RECORDS = sorted(path.stem for path in RESULTS.glob("*.json"))
 
 # Records from before their programs named the commit. Remove a name when its record is made again; add none.
-WITHOUT_COMMIT = {"crash", "durable", "file_fuzz", "io_errors", "load_fuzz", "power_cuts"}
+WITHOUT_COMMIT = {"crash", "durable", "power_cuts"}
 MODIFIED: set[str] = set()  # made with changes that were not committed
 
 # Commits that a rebase replaced, so the history does not contain them. Remove one when its trials are run again.
