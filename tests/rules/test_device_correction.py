@@ -71,7 +71,7 @@ def test_correction_on_device_finds_the_vectors_of_the_other_gradual_corrections
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(gradual_correction, "REPEAT_RATIO", 0.75)  # as by default
-    start, stream = make_stream(batches=200)
+    start, stream = make_stream(batches=190)
     one, other = make_model("plain", start), make_model("plain", start)
     apply_all(one, stream)
     monkeypatch.setattr(ripple, "uses_gpu", lambda _: True)

@@ -133,6 +133,8 @@ def test_find_moved_compares_distances_with_the_threshold(
 def test_find_moved_scales_old_and_new_rows_differently() -> None:
     rng, scalings = np.random.default_rng(2), make_scalings(np.array([0, 25, 40]), True)
     old = rng.standard_normal((70, 40)).astype(np.float32)
+    for part in (slice(0, 25), slice(25, 40)):  # parts of equal length: all rows move by the same distance
+        old[:, part] *= 5 / np.linalg.norm(old[:, part], axis=1, keepdims=True)
     new, moved = old * np.repeat(np.float32([2.0, 1.0]), [25, 15]), np.zeros(70, bool)
     distance = np.linalg.norm(scaled(new, scalings.new, True) - scaled(old, scalings.old, True), axis=1)
     exchanged = np.linalg.norm(scaled(new, scalings.old, True) - scaled(old, scalings.new, True), axis=1)

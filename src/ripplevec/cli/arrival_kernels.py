@@ -1,5 +1,7 @@
 """`python -m ripplevec.cli.arrival_kernels`: compile the kernels that add arrivals to a model with default parameters.
 
+The kernels of gradual anchors follow: the stream would wait for each of them during its first anchor.
+
 This is the second process of `util/compile_ahead.py`. It ends when its standard input is closed, that is with the
 process that started it.
 """
@@ -7,6 +9,7 @@ process that started it.
 from __future__ import annotations
 
 import os
+from math import inf
 from threading import Thread
 
 import numpy as np
@@ -34,6 +37,18 @@ def compile_arrival_kernels() -> None:
     _arrival_kernel.apply_arrival(rule._arrival_context(store), ids, np.ones(1, np.float32), 1, 0)
 
 
+def compile_correction_kernels() -> None:
+    """Run a gradual anchor on a small model, with an arrival in the middle of it."""
+    model = Embedder(dim=2, views="communities").fit([(u, (u + step) % 20) for u in range(20) for step in (1, 2)])
+    engine = model._engine
+    rule = engine.rule
+    assert isinstance(rule, RippleRule)
+    engine.correction = rule.begin_correction(engine.store, engine.sequence)
+    engine.correction.advance(engine.store, 1.0, 0.0, 1)
+    model.add_vertex(20, [0, 1])
+    engine._advance_correction(inf)
+
+
 def _end_with_parent() -> None:
     os.read(0, 1)  # not through sys.stdin: a thread that holds its lock at the end of the process would abort it
     os._exit(1)
@@ -42,3 +57,4 @@ def _end_with_parent() -> None:
 if __name__ == "__main__":
     Thread(target=_end_with_parent, daemon=True).start()
     compile_arrival_kernels()
+    compile_correction_kernels()

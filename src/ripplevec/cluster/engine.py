@@ -350,17 +350,16 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
     def _follow_moved(self, moved: RowArray, first_new: int) -> None:
         """Do nothing: every shard has recorded its moved rows with the batch."""
 
-    def _compute_slices(self, correction: RemoteCorrection, credit: float, hidden_only: bool) -> RowArray:
+    def _compute_slices(self, correction: RemoteCorrection, credit: float) -> None:
         shards = self.transport.size
-        summaries: list[AnchorSummary] = self.transport.run(
-            "advance_correction", credit=credit / shards, threshold=self.change_threshold, hidden_only=hidden_only
-        )
-        first = summaries[0]
+        first = self.transport.run("advance_correction", credit=credit / shards, threshold=self.change_threshold)[0]
         if first.error is not None:
             raise first.error
-        correction.credit, correction.coordinates = first.credit * shards, first.coordinates
-        correction.swapped = correction.finished = first.finished
-        correction.changes_reads = first.changes_reads
+        correction.credit, correction.can_publish = first.credit * shards, first.can_publish
+
+    def _publish_slices(self, correction: RemoteCorrection) -> RowArray:
+        summaries: list[AnchorSummary] = self.transport.run("publish_correction", threshold=self.change_threshold)
+        correction.coordinates, correction.swapped, correction.finished = summaries[0].coordinates, True, True
         return self.encode_rows(summary.moved for summary in summaries)
 
     def _adopt_correction(self, correction: RemoteCorrection) -> None:
@@ -393,7 +392,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         if all(is_correction(strip_prefix("pending_", shard)) for shard in shards):
             self.correction = self._new_correction()
             self.correction.restore(strip_prefix("pending_", state))
-            self.correction.changes_reads = any(self.query("restore_correction", shards))
+            self.correction.can_publish = any(self.query("restore_correction", shards))
         self.next_arrival, self.loops = int(state["next_arrival"]), 0
         self.restore_counters(state["counters"])
         sizes = self.sizes()

@@ -83,7 +83,7 @@ class AnchorSummary(NamedTuple):
     error: CorrectionError | None = None  # why no usable vectors were found; equal on all shards
     finished: bool = True
     credit: float = 0.0  # of a gradual correction that is left; equal on all shards
-    changes_reads: bool = False  # whether its next slices may change what readers see; equal on all shards
+    can_publish: bool = False  # whether it has something to publish; equal on all shards
 
 
 class TooSmallError(CorrectionError):
@@ -181,21 +181,23 @@ class Shard(ShardGraph):
         self.correction.first_new, self.correction.planned_rows = first_new, rows
         self.correction.plan(rows, spread, 0.0)
 
-    def advance_correction(self, *, credit: float, threshold: float, hidden_only: bool) -> AnchorSummary:
-        """Compute slices of the correction worth this credit, together with all other shards.
-
-        With `hidden_only`, stop before the first slice that changes what readers see.
-        """
-        correction, rule = self.correction, self.rule
+    def advance_correction(self, *, credit: float, threshold: float) -> AnchorSummary:
+        """Compute slices of the correction worth this credit, together with all other shards."""
+        correction = self.correction
         assert correction is not None
         correction.mesh = self.mesh
         try:
-            moved = correction.advance(self.store, credit, threshold, rule.threads, hidden_only=hidden_only)
+            correction.advance(self.store, credit, threshold, self.rule.threads)
         except CorrectionError as error:  # the same on all shards: their vectors are unchanged
             return AnchorSummary({}, error=error)
-        if not correction.finished:
-            reads = correction.changes_reads
-            return AnchorSummary({}, finished=False, credit=correction.credit, changes_reads=reads)
+        return AnchorSummary({}, finished=False, credit=correction.credit, can_publish=correction.can_publish)
+
+    def publish_correction(self, *, threshold: float) -> AnchorSummary:
+        """Complete the correction, together with all other shards: serve the new rows."""
+        correction = self.correction
+        assert correction is not None
+        correction.mesh = self.mesh
+        moved = correction.publish(self.store, threshold, self.rule.threads)
         self.correction = None
         return self._adopt_coordinates(correction.after.choice, correction.new, moved)
 
@@ -220,10 +222,10 @@ class Shard(ShardGraph):
         super().restore(state)
 
     def restore_correction(self, state: dict[str, NDArray[Any]]) -> bool:
-        """Restore the correction of a state, after its coordinates; return whether it changes what readers see."""
+        """Restore the correction of a state, after its coordinates; return whether it has something to publish."""
         pending = strip_prefix("pending_", state)
         self.correction = cast(ShardCorrection, self.rule.restore_correction(self.store, pending, ShardCorrection))
-        return self.correction.changes_reads
+        return self.correction.can_publish
 
     # ------------------------------------------------------------------ anchors and starts
 

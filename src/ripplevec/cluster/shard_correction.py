@@ -28,7 +28,7 @@ from ripplevec.graph.adjacency import RowArray
 from ripplevec.rules._correction_kernels import SLICE_ROWS
 from ripplevec.rules.correction_pace import CorrectionPace, cost_per_row
 from ripplevec.rules.correction_workspace import Workspace
-from ripplevec.rules.gradual_correction import GradualCorrection, Version, count_queued_rows, sample_slices
+from ripplevec.rules.gradual_correction import GradualCorrection, Version, sample_slices
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.parallel import limit_blas_to_one_thread
 
@@ -62,18 +62,21 @@ class ShardCorrection(GradualCorrection):
 
     # ------------------------------------------------------------------ stages
 
-    def _process_rows(
-        self, store: VectorStore, credit: float, threshold: float, threads: int, announced: list[RowArray]
-    ) -> float:
+    def publish(self, store: VectorStore, threshold: float, threads: int) -> RowArray:
+        """Replace all rows, on every shard, and return those that moved."""
+        super().publish(store, threshold, threads)
+        self._process_rows(store, _UNLIMITED_CREDIT, threshold, threads)
+        return super().publish(store, threshold, threads)
+
+    def _process_rows(self, store: VectorStore, credit: float, threshold: float, threads: int) -> float:
         """Process as many slices as the credit allows, on every shard; return their mean cost."""
         cost = cost_per_row(self.stage_name, self.planned_rows)  # the same on all shards
         left = store.graph.row_count - self.cursor
-        credit = _UNLIMITED_CREDIT if self.stage_name == "announce" else min(credit, _UNLIMITED_CREDIT)
-        count = max(1, ceil(credit / (cost * SLICE_ROWS))) * SLICE_ROWS
+        count = max(1, ceil(min(credit, _UNLIMITED_CREDIT) / (cost * SLICE_ROWS))) * SLICE_ROWS
         last = self.cursor + min(left, count)
         with self._remote_rows(store, self._list_readers(store, last), left) as all_left:
             if last > self.cursor:
-                self._process_range(store, last, threshold, threads, announced)
+                self._process_range(store, last, threshold, threads)
         if max(all_left) <= count:
             self._add_sums_of_shards()
             self._finish_pass()
@@ -136,14 +139,13 @@ class ShardCorrection(GradualCorrection):
         with limit_blas_to_one_thread():  # the same bits on machines with any number of cores
             self.workspace.rows.array[rows] = store.vectors[rows].astype(np.float32) @ self._old_to_new_axes()
 
-    def _catch_up(self, store: VectorStore, credit: float) -> float:
-        """Refresh queued rows on every shard; when none is left, replace all rows. Return the cost."""
-        left, count = self.workspace.queued.size, count_queued_rows(credit)
+    def _refresh_queued(self, store: VectorStore, count: int) -> float:
+        """Refresh up to this many queued rows on every shard; return their mean number."""
+        left = self.workspace.queued.size
         rows = self.workspace.take(count)
         with self._remote_rows(store, rows, left) as all_left:
             self._refresh_rows(store, rows)
-        if max(all_left) == 0:
-            self._swap(store)
+        self.ready = max(all_left) <= count
         return float(np.minimum(all_left, count).mean())
 
     # ------------------------------------------------------------------ saved state
@@ -170,7 +172,7 @@ class RemoteCorrection(CorrectionPace):
         super().__init__(degree, engine.dim)
         self._engine = engine
         self.min_credit = float(engine.transport.size * MIN_SHARD_CREDIT)
-        self.finished = self.changes_reads = False
+        self.finished = self.can_publish = False
         self.coordinates: dict[str, NDArray[Any]] = {}  # saved form of the new ones, once it is finished
 
     def plan(self, rows: int, spread: float, since_growth: float) -> None:

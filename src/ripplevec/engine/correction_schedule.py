@@ -85,8 +85,8 @@ class CorrectionSchedule(EngineReads):
     def _correct_if_due(self, due: bool, moved: RowArray, first_new: int, batch_growth: float) -> RowArray:
         """Correct all vectors, or continue a gradual correction; return the rows that it moved.
 
-        Slices that do not change what readers see are left to `continue_correction`, but not those of a batch that pays
-        for a whole correction: its result is a part of the batch.
+        Slices are left to `continue_correction`, and what it has computed is published here. But a batch that pays for
+        a whole correction computes it here: its result is a part of the batch.
         `batch_growth` is the growth of the graph by the batch, which may begin a correction and pay for a part of it.
         """
         if not (self._is_gradual and self.ready):
@@ -102,10 +102,13 @@ class CorrectionSchedule(EngineReads):
         if self.correction is None:
             return _NO_ROWS
         pays_for_all = self.growth - self.correction.paid_growth >= self._correction_spread
-        if not (self.correction.changes_reads or pays_for_all):
+        if not (self.correction.can_publish or pays_for_all):
             return _NO_ROWS
         was_swapped = self.correction.swapped
-        announced = self._advance_correction(self.correction.earn_credit(self.growth))
+        if pays_for_all:
+            announced = self._advance_correction(self.correction.earn_credit(self.growth))
+        else:
+            announced = self._publish_correction(self.correction)
         if self.correction is not None and self.correction.swapped and not was_swapped:
             self.correction.serve_new(moved)
         return announced
@@ -113,9 +116,9 @@ class CorrectionSchedule(EngineReads):
     def continue_correction(self) -> None:
         """Compute the slices that the last batch has paid for. For the writer; readers may be active.
 
-        Does nothing if these slices are already computed, or change what readers see.
+        Does nothing if these slices are already computed.
         """
-        if self.correction is not None and not self.correction.changes_reads:
+        if self.correction is not None:
             self.update_incomplete = True
             self._advance_correction(self.correction.earn_credit(self.growth), hidden_only=True)
             self.update_incomplete = False
@@ -123,18 +126,27 @@ class CorrectionSchedule(EngineReads):
     def _advance_correction(self, credit: float, *, hidden_only: bool = False) -> RowArray:
         """Compute slices of the current correction worth this credit; return rows whose served vector moved.
 
-        With `hidden_only`, stop before the first slice that changes what readers see.
+        With `hidden_only`, nothing changes for readers: the next batch publishes what has been computed.
         """
-        correction = self.correction
-        if correction is None or credit <= 0:
-            return _NO_ROWS
+        announced = [_NO_ROWS]
+        while (correction := self.correction) is not None:
+            try:
+                if credit > 0:
+                    self._compute_slices(correction, credit)
+            except CorrectionError as error:
+                self._abandon_correction()
+                self._record_size()
+                return self._record_refused_anchor(error)
+            if hidden_only or not correction.can_publish:
+                break
+            announced.append(self._publish_correction(correction))
+            credit = correction.credit
+        return np.concatenate(announced)
+
+    def _publish_correction(self, correction: Any) -> RowArray:
+        """Let readers see what a correction has computed; return the rows whose served vector moved."""
         was_swapped = correction.swapped
-        try:
-            announced = self._compute_slices(correction, credit, hidden_only)
-        except CorrectionError as error:
-            self._abandon_correction()
-            self._record_size()
-            return self._record_refused_anchor(error)
+        announced = self._publish_slices(correction)
         if correction.swapped and not was_swapped:
             self._adopt_correction(correction)
             self._record_anchor()
@@ -185,8 +197,12 @@ class CorrectionSchedule(EngineReads):
         """Let the correction follow a batch that has moved these rows."""
         raise NotImplementedError
 
-    def _compute_slices(self, correction: Any, credit: float, hidden_only: bool) -> RowArray:
-        """Compute slices for `_advance_correction`; return the rows whose served vector moved."""
+    def _compute_slices(self, correction: Any, credit: float) -> None:
+        """Compute slices for `_advance_correction`, which readers do not see."""
+        raise NotImplementedError
+
+    def _publish_slices(self, correction: Any) -> RowArray:
+        """Let readers see the slices computed so far; return the rows whose served vector moved."""
         raise NotImplementedError
 
     def _adopt_correction(self, correction: Any) -> None:

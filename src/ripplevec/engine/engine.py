@@ -250,9 +250,11 @@ class Engine(CorrectionSchedule, LocalReads):
         if self.correction is not None:
             self.correction.record_batch(self.store, moved, first_new)
 
-    def _compute_slices(self, correction: GradualCorrection, credit: float, hidden_only: bool) -> RowArray:
-        threads = cast(RippleRule, self.rule).threads
-        return correction.advance(self.store, credit, self.change_threshold, threads, hidden_only=hidden_only)
+    def _compute_slices(self, correction: GradualCorrection, credit: float) -> None:
+        correction.advance(self.store, credit, self.change_threshold, cast(RippleRule, self.rule).threads)
+
+    def _publish_slices(self, correction: GradualCorrection) -> RowArray:
+        return correction.publish(self.store, self.change_threshold, cast(RippleRule, self.rule).threads)
 
     def _adopt_correction(self, correction: GradualCorrection) -> None:
         cast(RippleRule, self.rule).set_coordinates(correction.after.choice, correction.new)

@@ -61,6 +61,7 @@ _COMMON_NUMBERS = (
     "passes",
     "since",
     "fresh",
+    "ready",
     "filter_step",
     "waited",
     "solve_cost",
@@ -359,14 +360,17 @@ def _check_correction(saved: Arrays, rule: Rule, rows: int, next_arrival: int, s
     """Check a gradual correction that was in progress."""
     if not isinstance(rule, RippleRule):
         raise FormatError("the saved state is damaged: it has a correction, which the rule does not support")
-    stage_number, cursor, passes, since, step, _ = (
-        _get_count(saved, name) for name in ("stage", "cursor", "passes", "since", "filter_step", "seed")
+    stage_number, served, cursor, passes, since, step, _ = (
+        _get_count(saved, name) for name in ("stage", "served", "cursor", "passes", "since", "filter_step", "seed")
     )
-    valid = stage_number < len(STAGES) and cursor <= rows and since <= sequence and passes <= MAX_FRESH_PASSES
+    valid = stage_number < len(STAGES) and served <= cursor <= rows and since <= sequence
+    valid &= passes <= MAX_FRESH_PASSES
     _reject_if(not valid, "correction: its position is out of range")
-    stage, swapped = STAGES[stage_number], bool(_get_scalar(saved, "swapped", np.bool_))
-    _get_scalar(saved, "fresh", np.bool_)
-    _reject_if(swapped != (stage == "announce"), "correction: its stage and its rows do not fit")
+    stage = STAGES[stage_number]
+    swapped, ready, _ = (bool(_get_scalar(saved, name, np.bool_)) for name in ("swapped", "ready", "fresh"))
+    fits = swapped == (stage == "announce") and (swapped or not served)
+    fits &= stage in ("catch_up", "announce") or not ready
+    _reject_if(not fits, "correction: its stage and its rows do not fit")
     versions = [strip_prefix(prefix, dict(saved)) for prefix in ("old_", "new_")]
     for version in versions:
         _check_coordinates(version, rule.dim, rule.recipes)

@@ -59,18 +59,56 @@ def add_products(
     upper: bool,
     total: NDArray[np.float64],
 ) -> None:
-    """Add Σᵣ left[r, i] · right[r, j] to total[i, j] for a range of columns; only for j ≥ i, if `upper`."""
-    r, last = 0, np.uint64(columns[1])
-    while r + 4 <= len(left):  # unrolled by four: the total is loaded and stored a quarter as often
+    """Add Σᵣ left[r, i] · right[r, j] to total[i, j] for a range of columns.
+
+    With `upper`, only the upper triangle is complete: of most entries below the diagonal, none is added. Four lines of
+    the total at a time stay in the nearest cache while all rows are added.
+    """
+    i = columns[0]
+    while i + 4 <= columns[1]:
+        _add_to_four_lines(left, right, i, (i if upper else columns[0], columns[1]), total)
+        i += 4
+    for line in range(i, columns[1]):
+        _add_to_line(left, right, line, (line if upper else columns[0], columns[1]), total)
+
+
+@allocation_free(inner=True)
+def _add_to_line(
+    left: NDArray[np.float64], right: NDArray[np.float64], i: int, columns: tuple[int, int], total: NDArray[np.float64]
+) -> None:
+    """Add Σᵣ left[r, i] · right[r, j] to total[i, j] for a range of j."""
+    first, last, out = np.uint64(columns[0]), np.uint64(columns[1]), total[i]
+    for r in range(len(left)):
+        a, m = left[r, i], right[r]
+        for j in range(first, last):
+            out[j] = multiply_add(a, m[j], out[j])
+
+
+@allocation_free(inner=True)
+def _add_to_four_lines(
+    left: NDArray[np.float64], right: NDArray[np.float64], i: int, columns: tuple[int, int], total: NDArray[np.float64]
+) -> None:
+    """Do the same for lines i to i + 3 and, as long as there are as many, four rows at a time."""
+    r, first, last = 0, np.uint64(columns[0]), np.uint64(columns[1])
+    w, x, y, z = total[i], total[i + 1], total[i + 2], total[i + 3]
+    while r + 4 <= len(left):
         m, n, o, p = right[r], right[r + 1], right[r + 2], right[r + 3]
-        for i in range(columns[0], columns[1]):
-            a, b, c, d, out = left[r, i], left[r + 1, i], left[r + 2, i], left[r + 3, i], total[i]
-            for j in range(np.uint64(i if upper else columns[0]), last):
-                two = multiply_add(b, n[j], multiply_add(a, m[j], out[j]))
-                out[j] = multiply_add(d, p[j], multiply_add(c, o[j], two))
+        a0, a1, a2, a3 = left[r, i], left[r + 1, i], left[r + 2, i], left[r + 3, i]
+        b0, b1, b2, b3 = left[r, i + 1], left[r + 1, i + 1], left[r + 2, i + 1], left[r + 3, i + 1]
+        c0, c1, c2, c3 = left[r, i + 2], left[r + 1, i + 2], left[r + 2, i + 2], left[r + 3, i + 2]
+        d0, d1, d2, d3 = left[r, i + 3], left[r + 1, i + 3], left[r + 2, i + 3], left[r + 3, i + 3]
+        for j in range(first, last):
+            mj, nj, oj, pj = m[j], n[j], o[j], p[j]
+            w[j] = multiply_add(a3, pj, multiply_add(a2, oj, multiply_add(a1, nj, multiply_add(a0, mj, w[j]))))
+            x[j] = multiply_add(b3, pj, multiply_add(b2, oj, multiply_add(b1, nj, multiply_add(b0, mj, x[j]))))
+            y[j] = multiply_add(c3, pj, multiply_add(c2, oj, multiply_add(c1, nj, multiply_add(c0, mj, y[j]))))
+            z[j] = multiply_add(d3, pj, multiply_add(d2, oj, multiply_add(d1, nj, multiply_add(d0, mj, z[j]))))
         r += 4
     while r < len(left):
-        for i in range(columns[0], columns[1]):
-            for j in range(i if upper else columns[0], columns[1]):
-                total[i, j] = multiply_add(left[r, i], right[r, j], total[i, j])
+        m = right[r]
+        for j in range(first, last):
+            w[j] = multiply_add(left[r, i], m[j], w[j])
+            x[j] = multiply_add(left[r, i + 1], m[j], x[j])
+            y[j] = multiply_add(left[r, i + 2], m[j], y[j])
+            z[j] = multiply_add(left[r, i + 3], m[j], z[j])
         r += 1

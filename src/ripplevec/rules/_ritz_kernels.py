@@ -84,7 +84,7 @@ def add_projections(
 ) -> float:
     """Add Σ (d+τ) x xᵀ, Σ (d+τ) x (W x)ᵀ and Σ x xᵀ of a sample to `grams`, view by view.
 
-    The first and the third matrix are symmetric, and only their upper triangles are written. The third one uses only
+    The first and the third matrix are symmetric, and only their upper triangles are complete. The third one uses only
     slices whose first row is a multiple of `plain_step`; the number of rows with edges in these is returned.
 
     Sums are in double precision, because filtered columns differ only in a small part of their length.

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.graph.adjacency import Adjacency, RowArray, WeightScale
+from ripplevec.graph.adjacency import Adjacency, WeightScale
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.rules.anchor import concatenate_views, solve_bases
 from ripplevec.rules.correction_pace import COST, cost_per_row
@@ -101,11 +101,9 @@ class DeviceCorrection(GradualCorrection):
 
     # ------------------------------------------------------------------ copy
 
-    def _process_range(
-        self, store: VectorStore, last: int, threshold: float, threads: int, announced: list[RowArray]
-    ) -> None:
+    def _process_range(self, store: VectorStore, last: int, threshold: float, threads: int) -> None:
         if self.stage_name != "copy":
-            super()._process_range(store, last, threshold, threads, announced)
+            super()._process_range(store, last, threshold, threads)
             return
         self._used_snapshot.append(store, last)
         self.cursor = last

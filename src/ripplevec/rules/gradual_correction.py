@@ -11,11 +11,14 @@ A gradual correction computes what an immediate anchor computes (`anchor.py`), i
     transform  compute the new rows, and the products that align them with the served vectors
     align      compute the rotation of served vectors, on another thread
     catch_up   refresh the rows that batches have moved in the meantime; then all rows are replaced
-    announce   serve the new rows instead of the old ones, a few at a time, and report those that moved
+    announce   compare old and new rows, a few at a time; then serve the new ones, and report those that moved
 
 Each stage processes slices of rows in order. The graph grows between slices, and every slice reads it as it is then, so
 that nothing has to be copied or held still. The position in the stream decides when a slice is computed, never its
 speed: the same batches give the same bits on any number of threads, also if the model is saved and loaded in between.
+
+Slices are computed while readers read. Only `publish` changes what they see, as a part of the next batch: it replaces
+all rows at once, or lets the rows that have been compared be served from the new ones.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
 from itertools import pairwise
-from math import ceil
+from math import ceil, inf
 from os import getpid
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -70,7 +73,8 @@ SAVED_BLOCKS: dict[str, tuple[str, ...]] = {
 """Blocks of the workspace that each stage reads, and that are saved with it."""
 
 _NUMBERS = {
-    "seed": int, "since": int, "fresh": bool, "swapped": bool, "stage": int, "cursor": int, "passes": int,
+    "seed": int, "since": int, "fresh": bool, "swapped": bool, "ready": bool, "stage": int, "cursor": int,
+    "served": int, "passes": int,
     "waited": float, "sampled_active": float, "pace": float, "credit": float,
     "paid_growth": float, "solve_cost": float,
 }  # fmt: skip
@@ -129,6 +133,9 @@ class GradualCorrection(CorrectionPace):
         self._step_of_unit: tuple[float, FilterStep] | None = None  # cached
         self._axes: NDArray[np.float32] | None = None  # cached; see `_old_to_new_axes`
         self.stage = self.cursor = 0
+        self.served = 0  # rows up to here are served from the new ones, once these have replaced the old ones
+        self.ready = False  # whether all rows are caught up with, or compared: `publish` ends the stage
+        self._found: list[RowArray] | None = []  # moved rows between `served` and the cursor; None: not known
         self.sums: list[NDArray[np.float64]] = []
         self.chunk_sums: list[NDArray[np.float64]] = []  # of the chunk in progress
         self._begin_stage("copy")
@@ -152,49 +159,59 @@ class GradualCorrection(CorrectionPace):
         return self.stage == len(STAGES)
 
     @property
-    def changes_reads(self) -> bool:
-        """Whether the next slices may change what readers see: they replace rows, or announce them."""
-        return self.stage_name in ("catch_up", "announce")
+    def can_publish(self) -> bool:
+        """Whether there is something to publish, which changes what readers see."""
+        return self.ready or (self.swapped and self.cursor > self.served)
 
-    def advance(
-        self, store: VectorStore, credit: float, threshold: float, threads: int, *, hidden_only: bool = False
-    ) -> RowArray:
-        """Compute slices worth this credit; return the rows whose served vector moved.
+    def advance(self, store: VectorStore, credit: float, threshold: float, threads: int) -> None:
+        """Compute slices worth this credit; stop, and keep the credit, when the result has to be published.
 
-        With `hidden_only`, stop before the first slice that changes what readers see, and keep the credit.
-        Raises `CorrectionError` if no usable vectors are found.
+        Readers may be active. Raises `CorrectionError` if no usable vectors are found.
         """
-        announced = [_NO_ROWS]
-        while credit > 0 and not self.finished and not (hidden_only and self.changes_reads):
+        while credit > 0 and not self.finished and not self.ready:
             if self.stage_name in ("solve", "align"):
                 credit = self._wait_for_solution(store, credit)
             elif self.stage_name == "catch_up":
                 credit -= self._catch_up(store, credit)
             else:
-                credit -= self._process_rows(store, credit, threshold, threads, announced)
+                credit -= self._process_rows(store, credit, threshold, threads)
         self.credit = credit
-        return np.concatenate(announced)
+
+    def publish(self, store: VectorStore, threshold: float, threads: int) -> RowArray:
+        """Let readers see what has been computed; return the rows whose served vector moved. No reader may be active.
+
+        The work is that of the rows which the last batch has moved, not of all rows.
+        """
+        if self.stage_name == "catch_up":
+            self._refresh_queued(store, count_queued_rows(inf))
+            self._swap(store)
+            return _NO_ROWS
+        if self._found is None:
+            self._found = [self._announce_rows(store, self.served, self.cursor, [], threshold)]
+        moved, marked = np.concatenate([_NO_ROWS, *self._found]), self.workspace.marked.array
+        moved = moved[(marked[moved] == 0) & (store.graph.arrival[moved] >= 0)]
+        marked[self.served : None if self.ready else self.cursor] = 0
+        self.served, self._found = self.cursor, []
+        if self.ready:
+            self.stage, self.ready = len(STAGES), False
+        return moved
 
     def abandon(self) -> None:
         """Stop the correction; its memory can be used by the next one."""
         self.workspace.clear_marks()
 
-    def _process_rows(
-        self, store: VectorStore, credit: float, threshold: float, threads: int, announced: list[RowArray]
-    ) -> float:
+    def _process_rows(self, store: VectorStore, credit: float, threshold: float, threads: int) -> float:
         """Process as many slices as the credit allows; return their cost."""
         rows, first = store.graph.row_count, self.cursor
         cost = cost_per_row(self.stage_name, rows)
         slices = max(1, ceil(min(credit, 4.0 * rows) / (cost * SLICE_ROWS)))
         last = min(rows, first + slices * SLICE_ROWS)
-        self._process_range(store, last, threshold, threads, announced)
+        self._process_range(store, last, threshold, threads)
         if last == rows:
             self._finish_pass()
         return (last - first) * cost
 
-    def _process_range(
-        self, store: VectorStore, last: int, threshold: float, threads: int, announced: list[RowArray]
-    ) -> None:
+    def _process_range(self, store: VectorStore, last: int, threshold: float, threads: int) -> None:
         """Process the rows from the cursor to `last` in the current stage, on several threads.
 
         The sums of a chunk are added slice by slice, and then chunk by chunk, however many slices a call processes.
@@ -213,7 +230,7 @@ class GradualCorrection(CorrectionPace):
                 if end % CHUNK_ROWS == 0 or end == rows:
                     self._close_chunk()
         if self.stage_name == "announce":
-            announced += found
+            self._found = None if self._found is None else self._found + found
         elif self.stage_name == "transform":
             self.unplaced += [np.stack([part, store.graph.arrival[part]], axis=1) for part in found if part.size]
         self.cursor = last
@@ -562,12 +579,14 @@ class GradualCorrection(CorrectionPace):
         self.workspace.clear_rows(rows)
 
     def _catch_up(self, store: VectorStore, credit: float) -> float:
-        """Refresh queued rows in the new coordinates; when none is left, replace all rows. Return the cost."""
-        if not self.workspace.queued.size:
-            self._swap(store)
-            return 0.0
-        rows = self.workspace.take(count_queued_rows(credit))
+        """Refresh queued rows in the new coordinates; return the cost."""
+        return self._refresh_queued(store, count_queued_rows(credit))
+
+    def _refresh_queued(self, store: VectorStore, count: int) -> float:
+        """Refresh up to this many queued rows; return their number."""
+        rows = self.workspace.take(count)
         self._refresh_rows(store, rows)
+        self.ready = not self.workspace.queued.size
         return float(rows.size)
 
     def _refresh_rows(self, store: VectorStore, rows: RowArray) -> None:
@@ -587,30 +606,29 @@ class GradualCorrection(CorrectionPace):
         store.placed[rows[(store.graph.arrival[rows] == arrival) & (degree[rows] > 0)]] = 1
         self.workspace.exchange_rows(store)
         self.workspace.clear_queue()
-        self.swapped = True
+        self.swapped, self.ready = True, False
         self._begin_stage("announce")
 
     # ------------------------------------------------------------------ served vectors after the swap
 
     def serves_old(self, rows: RowArray) -> NDArray[np.bool_]:
         """Return which rows are still served as they were before the correction."""
-        return (rows >= self.cursor) & (self.workspace.marked.array[rows] == 0)
+        return (rows >= self.served) & (self.workspace.marked.array[rows] == 0)
 
     def serve_new(self, rows: RowArray) -> None:
         """Serve these rows from the new ones from now on: a batch reports their vectors."""
-        self.workspace.marked.array[rows] = 1
+        self.workspace.marked.array[rows[rows >= self.served]] = 1
 
     def read_old(self, rows: RowArray) -> NDArray[np.float32]:
         """Return the served vectors of rows before the correction."""
         return self.old.to_served(self.workspace.rows.array[rows])
 
     def _announce_rows(self, store: VectorStore, first: int, last: int, _: list[Any], threshold: float) -> RowArray:
-        """Return the rows whose served vector moves by more than the threshold."""
+        """Return the rows whose served vector moves by more than the threshold, if no batch moves them before."""
         far, rows = np.zeros(last - first, bool), RowRange(first, last, 1.0)
         before = store.as_kernel_array(self.workspace.rows.array)
         arguments = before, store.kernel_array, self._served_scalings(), self._old_to_new_axes()
         rotation_kernels.find_moved(*arguments, rows, threshold, far)
-        far &= (self.workspace.marked.array[first:last] == 0) & (store.graph.arrival[first:last] >= 0)
         return first + np.flatnonzero(far)
 
     def _old_to_new_axes(self) -> NDArray[np.float32]:
@@ -622,16 +640,15 @@ class GradualCorrection(CorrectionPace):
         return self._axes
 
     def _finish_announce(self) -> None:
-        self.workspace.clear_marks()
-        self.stage = len(STAGES)
+        self.ready = True
 
     # ------------------------------------------------------------------ saved state
 
     def progress(self) -> NDArray[np.float64]:
         """Return numbers that differ between two corrections that have not computed the same."""
-        position = [self.since, self.stage, self.cursor, self.passes, self.filter.step, self.workspace.queued.size]
+        position = [self.since, self.stage, self.cursor, self.served, self.ready, self.passes, self.filter.step]
         sums = [float(array.sum()) for array in (*self.sums, *self.chunk_sums, self.shifts, self.center, self.ritz)]
-        return np.array([*position, self.credit, self.paid_growth, *sums])
+        return np.array([*position, self.workspace.queued.size, self.credit, self.paid_growth, *sums])
 
     def state(self, store: VectorStore) -> dict[str, NDArray[Any]]:
         """Return a copy of the correction as arrays, for saving."""
@@ -660,7 +677,7 @@ class GradualCorrection(CorrectionPace):
         for name in _ARRAYS:
             setattr(correction, name, state[name])
         correction.filter.restore(strip_prefix("filter_", state))
-        cursor = correction.cursor
+        cursor, correction._found = correction.cursor, None if correction.swapped else []
         correction._begin_stage(correction.stage_name)
         correction.cursor, count = cursor, len(correction.sums)
         correction.sums = [state[f"sums{index}"] for index in range(count)]
@@ -676,7 +693,7 @@ class GradualCorrection(CorrectionPace):
 
 def is_correction(saved: Mapping[str, NDArray[Any]]) -> bool:
     """Return whether saved arrays are a correction of this version; earlier ones saved fewer numbers."""
-    return "block_totals" in saved and saved["block_totals"].shape == (4,)
+    return "served" in saved
 
 
 def describe_saved_arrays(
