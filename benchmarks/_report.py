@@ -77,7 +77,10 @@ def run_parts(
     names: Sequence[str],
     seeds: int,
 ) -> None:
-    """Parse the options, measure the named parts one by one, and add each to the record (`--json`), which is kept."""
+    """Parse the options, measure the named parts one by one, and add each to the record (`--json`), which is kept.
+
+    `environments` in the record has the environment of each part; `environment` is that of parts from older records.
+    """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=seeds)
     parser.add_argument(f"--{option}", dest="names", nargs="+", choices=names, default=list(names))
@@ -89,7 +92,8 @@ def run_parts(
             print(f"{metric:40} {value:,.2f}", flush=True)
         if options.json:
             known = json.loads(options.json.read_text()) if options.json.exists() else {}
-            write_record(options.json, known | metrics)
+            environments = known.get("environments", {}) | {name: describe_environment()}
+            options.json.write_text(json.dumps(known | metrics | {"environments": environments}, indent=1) + "\n")
 
 
 def write_record(path: Path, metrics: dict[str, Any]) -> None:

@@ -13,7 +13,15 @@ BASELINES = {
     "extra_columns": "edges only, and attributes as 128 extra columns of the classifier (256 in all)",
     "graphsage": "GraphSAGE with attributes, retrained",
     "dane": "DANE with attributes, retrained",
+    "online_dane_64": "DANE with attributes, updates every 64",
+    "online_dane_1024": "DANE with attributes, updates every 1,024",
+    "online_dane_never": "DANE with attributes, never updated",
 }
+BASELINE_METRICS = (
+    "",
+    "_arrival",
+    "_no_edges",
+)  # in the order of the columns; retrained methods have the first
 DATASETS = {"blog": "Blog", "flickr": "Flickr"}
 GRAPHS = {
     "informative": "informative",
@@ -51,9 +59,9 @@ def attributes() -> str:
     baselines, seeds = read_record("attribute_baselines.json"), record.get("flickr_seeds", record.get("seeds", 0))
     for method, label in BASELINES.items():
         if baselines is not None and f"flickr_{method}" in baselines:
-            scores = [f"{baselines[f'{dataset}_{method}']:.1f}" for dataset in DATASETS]
+            keys = [f"{dataset}_{method}{metric}" for dataset in DATASETS for metric in BASELINE_METRICS]
             rows[_label(label, baselines.get(f"{method}_seeds"), seeds)] = [
-                cell for score in scores for cell in (score, MISSING, MISSING)
+                f"{baselines[key]:.1f}" if key in baselines else MISSING for key in keys
             ]
     return f"Micro-F1 in %, mean over {seeds:.0f} seeds:\n\n{markdown_table(head, rows)}\n\n{_describe_cost(record)}"
 

@@ -8,7 +8,12 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array
 
 from ripplevec.errors import InvalidValueError
-from ripplevec.lab.baselines.attributed_dane import AttributedDANE, embed_cosines, find_consensus
+from ripplevec.lab.baselines.attributed_dane import (
+    AttributedDANE,
+    scale_rows,
+    solve_consensus,
+    solve_cosines,
+)
 from ripplevec.lab.datasets.synthetic import planted_partition
 from ripplevec.lab.evaluation.label_metrics import classify
 
@@ -18,8 +23,9 @@ def test_vectors_of_attributes_are_eigenvectors_of_their_cosines() -> None:
     units = attributes / np.linalg.norm(attributes, axis=1, keepdims=True)
     cosines = units @ units.T
     strength = np.diag(cosines.sum(axis=1))
-    _, expected = eigh(strength - cosines, strength)
-    found = embed_cosines(csr_array(attributes), 3, 0)
+    values, expected = eigh(strength - cosines, strength)
+    found_values, found = solve_cosines(scale_rows(csr_array(attributes)), 3, 0)
+    np.testing.assert_allclose(found_values, values[1:4], atol=1e-9)
     for column in range(3):
         cosine = found[:, column] @ expected[:, column + 1] / np.linalg.norm(expected[:, column + 1])
         assert abs(cosine) / np.linalg.norm(found[:, column]) == pytest.approx(1, abs=1e-6)
@@ -30,7 +36,7 @@ def test_consensus_begins_with_what_both_embeddings_share() -> None:
     shared = random.normal(size=(200, 1))
     first = np.hstack([random.normal(size=(200, 2)), shared])
     second = np.hstack([shared + 0.01 * random.normal(size=(200, 1)), random.normal(size=(200, 2))])
-    consensus = find_consensus(first, second, 4)
+    consensus = np.hstack([first, second]) @ solve_consensus(first, second, 4)
     assert abs(np.corrcoef(consensus[:, 0], shared[:, 0])[0, 1]) > 0.99
 
 

@@ -35,41 +35,48 @@ class AttributedDANE:
     def embed(self, graph: csr_array, attributes: csr_array) -> NDArray[np.float32]:
         """Return one vector per row of the graph; rows of attributes must be nonnegative."""
         matrix = as_weight_matrix(graph)
-        if attributes.shape[0] != matrix.shape[0]:
-            raise InvalidValueError.of("attributes", f"{matrix.shape[0]:,} rows", f"{attributes.shape[0]:,}")
+        check_attributes(attributes, matrix.shape[0])
         adjacency = build_adjacency(matrix)
         of_edges = laplacian_vectors(adjacency, matrix.shape[0], self.dim, "random-walk", components="separate")
-        of_attributes = embed_cosines(csr_array(attributes), self.dim, self.seed)
-        return find_consensus(of_edges, of_attributes, self.dim).astype(np.float32)
+        of_attributes = solve_cosines(scale_rows(attributes), self.dim, self.seed)[1]
+        consensus = np.hstack([of_edges, of_attributes]) @ solve_consensus(of_edges, of_attributes, self.dim)
+        return consensus.astype(np.float32)
 
 
-def embed_cosines(attributes: csr_array, dim: int, seed: int) -> Matrix:
-    """Return the leading non-trivial eigenvectors of the graph whose weights are the cosines of rows."""
+def check_attributes(attributes: csr_array, rows: int) -> None:
+    """Check that there is a row of attributes for every vertex."""
+    if attributes.shape[0] != rows:
+        raise InvalidValueError.of("attributes", f"{rows:,} rows", f"{attributes.shape[0]:,}")
+
+
+def scale_rows(attributes: csr_array) -> csr_array:
+    """Return rows of length one; rows of zeros stay zero."""
     lengths = np.sqrt(np.asarray(attributes.multiply(attributes).sum(axis=1)).ravel())
-    units = diags_array(_invert(lengths)) @ attributes
+    return csr_array(diags_array(_invert(lengths)) @ attributes)
+
+
+def solve_cosines(units: csr_array, dim: int, seed: int) -> tuple[Matrix, Matrix]:
+    """Return the smallest non-trivial eigenvalues and eigenvectors of the graph whose weights are cosines of rows."""
     strength = np.asarray(units @ np.asarray(units.sum(axis=0)).ravel()).ravel()
     roots = _invert(np.sqrt(strength))
     count = min(dim + 1, *(size - 1 for size in units.shape))
     left, values, _ = svds(csr_array(diags_array(roots) @ units), count, rng=np.random.default_rng(seed))
     order = np.argsort(-values)[1:]  # the first one is trivial: equal for all vertices
-    vectors: Matrix = roots[:, None] * left[:, order]
-    return vectors
+    return 1 - values[order] ** 2, roots[:, None] * left[:, order]
 
 
-def find_consensus(first: Matrix, second: Matrix, dim: int) -> Matrix:
-    """Return the `dim` combinations of both embeddings with the highest correlation between them."""
-    both = np.hstack([_scale_columns(first), _scale_columns(second)])
+def solve_consensus(first: Matrix, second: Matrix, dim: int) -> Matrix:
+    """Return the `dim` combinations of the columns of both embeddings with the highest correlation between them."""
+    both = np.hstack([first, second])
+    scale = _invert(np.linalg.norm(both, axis=0))
+    both *= scale
     gram = both.T @ both
     middle = first.shape[1]
     own = block_diag(gram[:middle, :middle], gram[middle:, middle:])
     own += 1e-9 * np.eye(len(own))  # columns may be zero if the graph has few eigenvectors
     _, combinations = eigh(gram, own)
-    consensus: Matrix = both @ combinations[:, ::-1][:, :dim]
-    return consensus
-
-
-def _scale_columns(vectors: Matrix) -> Matrix:
-    return vectors * _invert(np.linalg.norm(vectors, axis=0))
+    best: Matrix = scale[:, None] * combinations[:, ::-1][:, :dim]
+    return best
 
 
 def _invert(values: Matrix) -> Matrix:

@@ -21,6 +21,7 @@ class Stream:
 
     graph = ARRIVALS.graph(HALF)
     final = ARRIVALS.graph(GRAPH.vertices)
+    labels = GRAPH.labels[ARRIVALS.order]
 
     @property
     def arrivals(self) -> list[tuple[int, list[int]]]:
@@ -35,7 +36,7 @@ class Stream:
 
     def score(self, vectors: np.ndarray) -> float:
         rows = np.arange(GRAPH.vertices)
-        return classify(vectors, GRAPH.labels[ARRIVALS.order], rows[:HALF], rows[HALF:]).micro
+        return classify(vectors, self.labels, rows[:HALF], rows[HALF:]).micro
 
 
 @pytest.fixture(scope="session")

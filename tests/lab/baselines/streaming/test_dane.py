@@ -9,6 +9,7 @@ from scipy.linalg import eigh
 
 from ripplevec.lab.baselines.streaming import DANE
 from ripplevec.lab.baselines.streaming.eigen_perturbation import QuadraticForms
+from ripplevec.lab.evaluation.label_metrics import Classifier
 
 
 def test_mix_is_the_derivative_of_the_eigenvectors() -> None:
@@ -33,9 +34,27 @@ def test_mix_is_the_derivative_of_the_eigenvectors() -> None:
 def test_mix_leaves_equal_eigenvalues_apart() -> None:
     values, zero = np.array([0.5, 0.5, 0.9]), np.zeros((3, 3))
     change = np.array([[0.0, 0.1, 0.1], [0.1, 0.0, 0.1], [0.1, 0.1, 0.0]])
-    mixture = DANE(dim=3).mix(QuadraticForms(zero, zero), QuadraticForms(change, zero), values)
+    mixture = DANE(dim=3, limit=1).mix(QuadraticForms(zero, zero), QuadraticForms(change, zero), values)
     assert mixture[0, 1] == mixture[1, 0] == 0
     assert mixture[0, 2] != 0
+
+
+def test_mix_leaves_close_eigenvalues_apart() -> None:
+    """A coefficient above the limit is no small change, so the first-order formula does not hold."""
+    values, zero = np.array([0.5, 0.51, 0.9]), np.zeros((3, 3))
+    change = QuadraticForms(np.full((3, 3), 0.01), zero)
+    mixture = DANE(dim=3).mix(QuadraticForms(zero, zero), change, values)
+    assert mixture[0, 1] == mixture[1, 0] == 0
+    np.testing.assert_allclose(mixture[0, 2], 0.01 / 0.4)
+    np.testing.assert_allclose(DANE(dim=3, limit=2).mix(QuadraticForms(zero, zero), change, values)[0, 1], 1.0)
+
+
+def test_updates_keep_the_coordinates_of_a_classifier(small_stream: Any) -> None:
+    method = DANE(dim=8, chunk=16)
+    method.start(small_stream.graph)
+    classifier = Classifier.train(method.vectors(), small_stream.labels[:80])
+    arrived = np.array([method.add_vertex(v, neighbors) for v, neighbors in small_stream.arrivals])
+    assert classifier.score(arrived, small_stream.labels[80:]).micro > 0.95
 
 
 def test_eigenvectors_of_components_are_not_trivial(small_stream: Any) -> None:

@@ -12,7 +12,6 @@ from ripplevec.lab.baselines.base import build_adjacency
 from ripplevec.lab.baselines.streaming.eigen_perturbation import EigenPerturbation, Matrix, QuadraticForms
 from ripplevec.views.laplacian import laplacian_vectors
 
-MIN_GAP = 1e-3  # smaller differences of eigenvalues count as equal: eigenvectors of equal ones may mix freely
 MIN_SHARE = 0.1  # 1 − λ is at least this in the row of a new vertex, so that errors do not grow along arrivals
 
 
@@ -21,8 +20,12 @@ class DANE(EigenPerturbation):
     """DANE, topology only: L x = λ D x, with the first-order perturbation of the paper's online model.
 
     Without attributes, the consensus embedding of the paper is the one of the graph. The trivial eigenvector of every
-    component is left out.
+    component is left out. The formula divides by differences of eigenvalues. Where the result is above `limit`, they
+    are too close for a first-order formula, and the two eigenvectors are not mixed: without this limit, a few updates
+    turn the coordinates into noise.
     """
+
+    limit: float = 0.1
 
     def solve(self, graph: csr_array) -> tuple[Matrix, Matrix]:
         """Return the smallest non-trivial eigenvalues, and eigenvectors with XᵀDX = I."""
@@ -44,8 +47,8 @@ class DANE(EigenPerturbation):
 
     def mix(self, before: QuadraticForms, change: QuadraticForms, values: Matrix) -> Matrix:
         """Return I + C, where Δx_i = Σ_j C_ji x_j to first order."""
-        gaps = values - values[:, None]
-        distinct = np.abs(gaps) > MIN_GAP
-        mixture = np.where(distinct, (change.p - change.q * values) / np.where(distinct, gaps, 1.0), 0.0)
+        numerator, gaps = change.p - change.q * values, values - values[:, None]
+        valid = np.abs(numerator) < self.limit * np.abs(gaps)
+        mixture = np.where(valid, numerator / np.where(valid, gaps, 1.0), 0.0)
         np.fill_diagonal(mixture, 1 - change.q.diagonal() / 2)
         return mixture

@@ -10,7 +10,7 @@ stream.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,6 +31,10 @@ class QuadraticForms(NamedTuple):
 
     p: Matrix
     q: Matrix
+
+
+Mix = Callable[[QuadraticForms, QuadraticForms, Matrix], Matrix]
+Eigenpairs = tuple[Matrix, Matrix]
 
 
 @dataclass(kw_only=True)
@@ -111,11 +115,16 @@ class EigenPerturbation(ABC):
             QuadraticForms(*(basis.T @ (part @ basis) for part in self.matrices(graph)))
             for graph in (self._graph, grown)
         )
-        mixture = self.mix(before, QuadraticForms(after.p - before.p, after.q - before.q), self._values)
-        norms = np.einsum("ji,jk,ki->i", mixture, after.q, mixture)
-        mixture = np.where(norms > MIN_NORM, mixture / np.sqrt(np.maximum(norms, MIN_NORM)), 0.0)
-        self._values = self.adjust(np.einsum("ji,jk,ki->i", mixture, after.p, mixture))
-        basis = basis @ mixture
+        values, basis = perturb(self._values, basis, before, after, self.mix)
+        self._values = self.adjust(values)
         self._graph, self._pending = grown, []
         self._basis = GrowingVectors(basis)
         self._vectors = GrowingVectors(basis * self.scale(self._values))
+
+
+def perturb(values: Matrix, basis: Matrix, before: QuadraticForms, after: QuadraticForms, mix: Mix) -> Eigenpairs:
+    """Return the eigenpairs after a change: mixed by the first-order formula, and then normalized to xᵀQx = 1."""
+    mixture = mix(before, QuadraticForms(after.p - before.p, after.q - before.q), values)
+    norms = np.einsum("ji,jk,ki->i", mixture, after.q, mixture)
+    mixture = np.where(norms > MIN_NORM, mixture / np.sqrt(np.maximum(norms, MIN_NORM)), 0.0)
+    return np.einsum("ji,jk,ki->i", mixture, after.p, mixture), basis @ mixture
