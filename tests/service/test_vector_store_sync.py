@@ -89,7 +89,7 @@ def test_store_sync_after_failure_fills_the_store_again(tmp_path: Path, monkeypa
     directory = tmp_path / "store"
     with Session(tmp_path / "state", dim=4) as session:
         session.apply([("a", "b"), ("b", "c")])
-        sync = VectorStoreSync(session, f"lancedb://{directory}")
+        sync = VectorStoreSync(session, LanceSink(directory))
         wait_until(lambda: is_in_sync(directory, session.model))
         (directory / "vertices.lance").rename(tmp_path / "aside")
         (directory / "vertices.lance").write_text("no table")
@@ -109,7 +109,7 @@ def test_store_sync_with_too_many_pending_rows_fills_the_store(tmp_path: Path, m
         LanceSink, "synchronize", lambda sink, model: filled.append(model.sequence) or synchronize(sink, model)
     )
     with Session(tmp_path / "state", dim=4) as session:
-        sync = VectorStoreSync(session, f"lancedb://{tmp_path / 'store'}")
+        sync = VectorStoreSync(session, LanceSink(tmp_path / "store"))
         for number in range(5):
             session.apply([(number, number + 1), (number, "hub"), (number, "other")])
         sync.close()
