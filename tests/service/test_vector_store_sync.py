@@ -14,6 +14,8 @@ from ripplevec import Session
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.sinks.lance import LanceSink
 from ripplevec.service import vector_store_sync
+from ripplevec.service.server import Server
+from ripplevec.service.settings import Settings
 from ripplevec.service.vector_store_sync import VectorStoreSync
 
 
@@ -75,11 +77,11 @@ def test_store_sync_follows_the_model_in_qdrant(start: Any, tmp_path: Path) -> N
         assert np.array_equal(np.array([found[name] for name in ids], np.float32), vectors)
 
 
-def test_store_sync_invalid_address_stops_the_service(start: Any) -> None:
-    service = start(sink="changes.jsonl", ready=False)
-    service.thread.join(60)
-    assert isinstance(service.server.failure, InvalidValueError)
-    assert "lancedb://DIRECTORY" in str(service.server.failure)
+def test_store_sync_invalid_address_stops_the_service(tmp_path: Path) -> None:
+    server = Server(Settings(state=tmp_path / "state", port=0, sink="changes.jsonl"))
+    server.run()
+    assert isinstance(server.failure, InvalidValueError)
+    assert "lancedb://DIRECTORY" in str(server.failure)
 
 
 def test_store_sync_after_failure_fills_the_store_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
