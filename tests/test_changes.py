@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
+import pytest
 
 from ripplevec import Batch, Embedder, Op
 from ripplevec.changes import Changes
+from ripplevec.errors import MissingExtraError
 
 
 def make_changes(calls: list[Any], **changed: Any) -> Changes:
@@ -40,6 +43,13 @@ def test_changes_repr_counts_vertices() -> None:
     assert repr(make_changes([], anchored=True)).endswith("sequence 1234, anchored)")
     assert type(make_changes([]).ids[0]) is int
     assert make_changes([], column=["a", 1]).ids == ["a", 1]
+
+
+def test_changes_to_pandas_without_pandas_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    changes = Embedder(dim=2).partial_fit([("a", "b")])
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[pandas\]"):
+        changes.to_pandas()
 
 
 def test_changes_to_pandas_has_a_row_per_changed_and_removed_vertex() -> None:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import ripplevec
 from ripplevec import Batch, Embedder, InvalidValueError, Op, SpectralView, UnknownEdgeError, UnknownVertexError, load
-from ripplevec.errors import FormatError, SelfLoopWarning, ZeroVectorsWarning
+from ripplevec.errors import FormatError, MissingExtraError, SelfLoopWarning, ZeroVectorsWarning
 from ripplevec.lab.datasets.synthetic import planted_partition
 
 DATA = planted_partition(communities=3, size=40, inside=8, elsewhere=1.5, seed=1)
@@ -488,6 +488,12 @@ def test_fit_on_a_table_with_named_columns_equals_pairs() -> None:
     assert model.digest() == Embedder(dim=2).fit([("a", "b", 1.0), ("b", "c", 2.0)]).digest()
     model.partial_fit(table, src="item", dst="buyer")
     assert model.neighbors("c") == [("b", 3.0)]
+
+
+def test_to_pandas_without_pandas_names_the_extra(fitted: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[pandas\]"):
+        fitted.to_pandas()
 
 
 def test_to_pandas_and_to_arrow_hold_ids_and_vectors(fitted: Embedder) -> None:

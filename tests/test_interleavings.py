@@ -104,7 +104,6 @@ class Run:
         for module in (locks_module, session_module, feed_module, sync_module):
             patch.setattr(module, "threading", threads)
         store = Store(self.scheduler, self.expected)
-        patch.setattr(sync_module, "create_vector_store_sink", lambda _: store)
         patch.setattr(sync_module, "log_event", lambda *_, **__: None)
         patch.setattr(anchor, "correct_bases", self._pausing(anchor.correct_bases))
         for name in ("solve_start", "apply"):
@@ -114,7 +113,7 @@ class Run:
         with Session(self.place, anchor_pace=self.pace, snapshot_every=60, **PARAMETERS) as session:
             feed = ChangeFeed(0, PARAMETERS["dim"], max_batches=100, max_bytes=1 << 30, max_followers=9)
             session.add_listener(lambda _, changes: feed.append(changes))
-            mirror = VectorStoreSync(session, "memory")
+            mirror = VectorStoreSync(session, store)
             self.scheduler.spawn("writer", lambda: self._write(session, mirror))
             for name in ("reader", "other reader"):
                 self.scheduler.spawn(name, lambda: self._read(session.model))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import Id, IdColumn, ids_to_list, take_ids
+from ripplevec.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,6 +121,11 @@ class Changes:
         pandas.DataFrame
             The columns `id`, `arrived`, `removed` and `vector`; a removed vertex has no vector.
 
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+
         Examples
         --------
         >>> from ripplevec import Embedder
@@ -127,7 +133,10 @@ class Changes:
         >>> model.remove_vertex("a").to_pandas().columns.tolist()
         ['id', 'arrived', 'removed', 'vector']
         """
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("Changes.to_pandas", "pandas") from error
 
         columns = {
             "id": [*self.ids, *self.removed],

@@ -38,7 +38,7 @@ from ripplevec.engine.attributed_reads import AttributedReads
 from ripplevec.engine.engine import Engine
 from ripplevec.engine.link_reads import Newcomer, Recommender, preview_newcomers, score_pairs
 from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
-from ripplevec.errors import FormatError, InvalidValueError, StateError, ZeroVectorsWarning
+from ripplevec.errors import FormatError, InvalidValueError, MissingExtraError, StateError, ZeroVectorsWarning
 from ripplevec.graph.graph import unit_weights
 from ripplevec.parameters import (
     AnchorPace,
@@ -1204,13 +1204,21 @@ class Embedder(VectorReads):
         pandas.DataFrame
             One row per vertex, with the ids as index, and one column per coordinate.
 
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+
         Examples
         --------
         >>> from ripplevec import Embedder
         >>> Embedder(dim=2).fit([("a", "b"), ("b", "c")]).to_pandas().shape
         (3, 2)
         """
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("Embedder.to_pandas", "pandas") from error
 
         column, vectors = self._ids_and_vectors()
         return pd.DataFrame(vectors, index=pd.Index(ids_to_list(column), name="id"))

@@ -26,6 +26,7 @@ def test_check_json_reports_columns_ids_and_counts(tmp_path):
     assert (report["weights"], report["times"], report["sorted_by_time"]) == ([1, 2], [7, 9], False)
     advice = " ".join(report["advice"])
     assert all(option in advice for option in ("--on-error skip", "--duplicates", "--time", "--dim", "--start"))
+    assert "line 5: expected a positive finite weight, not 'x' (another column: --weight NAME" in advice
 
 
 def test_check_prints_the_decision_about_the_header(tmp_path):

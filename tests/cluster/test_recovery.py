@@ -317,12 +317,11 @@ def test_vector_store_is_complete_after_loss_of_shards(
     sink = DictSink()
     monkeypatch.setattr("ripplevec.cluster.shard.MAX_SUMMARY_BYTES", 0)  # changed vectors stay on the shards
     monkeypatch.setattr(vector_store_sync, "_RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(vector_store_sync, "create_vector_store_sink", lambda address: sink)
     with open_session(tmp_path) as session:
         session.apply(edges(0))
         if method == "read_rows":  # while the store is filled
             lose_once(method)
-        sync = vector_store_sync.VectorStoreSync(session, "dictionary")
+        sync = vector_store_sync.VectorStoreSync(session, sink)
         wait_until(lambda: sink.last == 1)
         if method != "read_rows":
             lose_once(method)

@@ -111,6 +111,16 @@ def test_columns_of_sentences_on_a_phone_have_room(site: Path, browser: Any) -> 
     assert min(widths) >= 150
 
 
+@pytest.mark.parametrize("page", ["time", "howto/classifier"])
+def test_columns_of_sentences_between_others_on_a_phone_have_room(site: Path, browser: Any, page: str) -> None:
+    tab = browser.new_page(viewport=PHONE)
+    tab.goto((site / f"{page}.html").as_uri())
+    widths = tab.locator("td:nth-child(2):not([style])").evaluate_all("cells => cells.map(cell => cell.clientWidth)")
+    tab.close()
+    assert widths
+    assert min(widths) >= 120
+
+
 def test_titles_of_modules_on_a_phone_are_not_broken(site: Path, browser: Any) -> None:
     tab = browser.new_page(viewport=PHONE)
     for page in sorted((site / "reference").glob("ripplevec*.html")):
@@ -121,3 +131,16 @@ def test_titles_of_modules_on_a_phone_are_not_broken(site: Path, browser: Any) -
         )
         assert lines == 1, page.name
     tab.close()
+
+
+def test_headings_on_a_phone_have_no_empty_line(site: Path, browser: Any) -> None:
+    tab = browser.new_page(viewport=PHONE)
+    tab.goto((site / "faq.html").as_uri())
+    empty = tab.locator("article :is(h1, h2, h3)").evaluate_all(
+        "titles => titles.filter(title => { const text = document.createRange(); text.setStart(title, 0);"
+        " text.setEndBefore(title.querySelector('.headerlink'));"
+        " return title.getBoundingClientRect().height > 1.6 * text.getBoundingClientRect().height; })"
+        ".map(title => title.innerText)"
+    )
+    tab.close()
+    assert empty == []

@@ -41,6 +41,12 @@ def test_fast_read_errors_come_from_the_route(service: Any) -> None:
     assert service.http.head("/v1/vertices/r1").status_code == 405
 
 
+def test_method_that_a_path_does_not_have_is_refused_with_those_it_has(service: Any) -> None:
+    answer = service.http.post("/v1/vertices/r1")
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "DELETE, GET")
+    assert answer.json()["error"] == "method: expected DELETE or GET, got POST"
+
+
 def test_fast_read_during_recovery_returns_503(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service.runtime, "status", "recovering")
     assert service.http.get("/v1/vertices/r1").status_code == 503

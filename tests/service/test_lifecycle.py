@@ -84,6 +84,26 @@ def test_runtime_parameters_differing_from_state_fail(tmp_path: Path) -> None:
     run_with_runtime(make_settings(tmp_path), work)
 
 
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        {"sink": "foo://x"},
+        {"sink": "lancedb://store?tabel=x"},
+        {"source": "foo://x"},
+        {"source": "edges.csv?heder=yes"},
+        {"source": "-", "dead_letters": "letters.txt"},
+    ],
+)
+def test_runtime_with_an_invalid_address_fails_before_a_state_is_created(
+    tmp_path: Path, addresses: dict[str, str]
+) -> None:
+    async def work(runtime: Runtime) -> None:
+        assert isinstance(runtime.failure, InvalidValueError)
+
+    run_with_runtime(make_settings(tmp_path, **addresses), work)
+    assert not (tmp_path / "state").exists()
+
+
 def test_runtime_write_timeout_is_rejected_and_retry_is_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,12 @@ def test_log_on_a_terminal_is_text_with_fields(configure: Callable[..., io.Strin
     assert line == 'INFO    ready url=http://127.0.0.1:8080/ reason="a \\"b\\" c"\n'
 
 
+def test_log_text_keeps_printable_characters_and_escapes_others(configure: Callable[..., io.StringIO]) -> None:
+    stream = configure(Terminal())
+    logs.log_event("failed", reason="expected kafka://… or é", id="ü \x1b[2J\u202e")
+    assert stream.getvalue().endswith('failed reason="expected kafka://… or é" id="\\u00fc \\u001b[2J\\u202e"\n')
+
+
 @pytest.mark.parametrize(("terminal", "log_format"), [(True, "json"), (False, "text")])
 def test_log_format_overrides_the_choice_by_terminal(
     configure: Callable[..., io.StringIO], terminal: bool, log_format: str

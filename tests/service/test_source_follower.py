@@ -13,6 +13,8 @@ import pytest
 from ripplevec.batch import ids_to_list
 from ripplevec.durability.session import Session
 from ripplevec.errors import FormatError, HeaderWarning, InvalidValueError
+from ripplevec.service.server import Server
+from ripplevec.service.settings import Settings
 from ripplevec.service.source_follower import open_source
 
 
@@ -93,10 +95,10 @@ def test_source_bad_message_is_stored_and_skipped(start: Any, tmp_path: Path) ->
     assert "nonsense" in letters.read_text()
 
 
-def test_source_invalid_address_stops_the_service(start: Any, tmp_path: Path) -> None:
+def test_source_invalid_address_stops_the_service(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="stream"):
         open_source("redis://localhost:6379/0")
-    service = start(source="http://localhost/x", ready=False)
-    service.thread.join(60)
-    assert isinstance(service.server.failure, InvalidValueError)
+    server = Server(Settings(state=tmp_path / "state", port=0, source="http://localhost/x"))
+    server.run()
+    assert isinstance(server.failure, InvalidValueError)
     Session(tmp_path / "state").close()

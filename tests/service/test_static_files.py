@@ -93,7 +93,8 @@ def test_openapi_groups_every_endpoint_and_explains_every_status(service: Any) -
         for method, operation in methods.items():
             assert len(operation["tags"]) == 1, path
             assert groups[operation["tags"][0]], path
-            assert " ".join(operation["description"].split()).startswith(operation["summary"]), path
+            assert " ".join(operation["description"].replace("`", "").split()).startswith(operation["summary"]), path
+            assert not set(operation["summary"]) & set("`{["), "a summary has no markup and is complete"
             for status, response in operation["responses"].items():
                 meaning = response["description"]
                 assert meaning.endswith("."), (method, path, status)

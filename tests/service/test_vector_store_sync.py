@@ -14,6 +14,8 @@ from ripplevec import Session
 from ripplevec.errors import InvalidValueError
 from ripplevec.io.sinks.lance import LanceSink
 from ripplevec.service import vector_store_sync
+from ripplevec.service.server import Server
+from ripplevec.service.settings import Settings
 from ripplevec.service.vector_store_sync import VectorStoreSync
 
 
@@ -75,11 +77,11 @@ def test_store_sync_follows_the_model_in_qdrant(start: Any, tmp_path: Path) -> N
         assert np.array_equal(np.array([found[name] for name in ids], np.float32), vectors)
 
 
-def test_store_sync_invalid_address_stops_the_service(start: Any) -> None:
-    service = start(sink="changes.jsonl", ready=False)
-    service.thread.join(60)
-    assert isinstance(service.server.failure, InvalidValueError)
-    assert "lancedb://DIRECTORY" in str(service.server.failure)
+def test_store_sync_invalid_address_stops_the_service(tmp_path: Path) -> None:
+    server = Server(Settings(state=tmp_path / "state", port=0, sink="changes.jsonl"))
+    server.run()
+    assert isinstance(server.failure, InvalidValueError)
+    assert "lancedb://DIRECTORY" in str(server.failure)
 
 
 def test_store_sync_after_failure_fills_the_store_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +91,7 @@ def test_store_sync_after_failure_fills_the_store_again(tmp_path: Path, monkeypa
     directory = tmp_path / "store"
     with Session(tmp_path / "state", dim=4) as session:
         session.apply([("a", "b"), ("b", "c")])
-        sync = VectorStoreSync(session, f"lancedb://{directory}")
+        sync = VectorStoreSync(session, LanceSink(directory))
         wait_until(lambda: is_in_sync(directory, session.model))
         (directory / "vertices.lance").rename(tmp_path / "aside")
         (directory / "vertices.lance").write_text("no table")
@@ -109,7 +111,7 @@ def test_store_sync_with_too_many_pending_rows_fills_the_store(tmp_path: Path, m
         LanceSink, "synchronize", lambda sink, model: filled.append(model.sequence) or synchronize(sink, model)
     )
     with Session(tmp_path / "state", dim=4) as session:
-        sync = VectorStoreSync(session, f"lancedb://{tmp_path / 'store'}")
+        sync = VectorStoreSync(session, LanceSink(tmp_path / "store"))
         for number in range(5):
             session.apply([(number, number + 1), (number, "hub"), (number, "other")])
         sync.close()

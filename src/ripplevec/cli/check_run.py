@@ -35,6 +35,7 @@ def describe_file(path: str, options: dict[str, Any]) -> dict[str, Any]:
         "rows": len(rows) + reader.skipped,
         "skipped": reader.skipped,
         "skipped_rows": reader.skipped_rows,
+        "first_problem": reader.first_problem,
         "columns": [name for name in ("src", "dst", "weight", "op", "time") if getattr(rows, name) is not None],
         "column_names": _name_columns(rows, reader.columns),
         "ignored_columns": reader.columns.ignored,
@@ -116,8 +117,9 @@ def _advise(report: dict[str, Any]) -> list[str]:
     streams = f"starts with the first {first} and streams the others" if start else "streams all rows"
     advice = [f"`ripplevec embed` {streams} (--start)."]
     if report["skipped"]:
-        first = ", ".join(f"{row:,}" for row in report["skipped_rows"])
-        advice.append(f"Correct the rows that cannot be read, the first: {first}; or skip them with --on-error skip.")
+        rows = ", ".join(f"{row:,}" for row in report["skipped_rows"])
+        advice.append(f"Correct the rows that cannot be read, the first: {rows}; or skip them with --on-error skip.")
+        advice.append(f"The first row that cannot be read is {report['first_problem']}.")
     if report["repeated"]:
         advice.append("Weights of repeated edges are added; --duplicates ignore or replace does not add them.")
     if report["self_loops"]:

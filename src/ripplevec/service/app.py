@@ -114,9 +114,12 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def handle_http_error(request: Request, error: HTTPException) -> Response:
-        headers = {"Allow": _allowed_methods(request)} if error.status_code == 405 else error.headers
+        if error.status_code == 405:
+            allowed = _allowed_methods(request)
+            expected = allowed.replace(", ", " or ")
+            return error_response(405, f"method: expected {expected}, got {request.method}", {"Allow": allowed})
         reason = _NO_ENDPOINT if (error.status_code, error.detail) == (404, "Not Found") else str(error.detail)
-        return error_response(error.status_code, reason, headers)
+        return error_response(error.status_code, reason, error.headers)
 
 
 def _allowed_methods(request: Request) -> str:
@@ -143,7 +146,8 @@ def _extend_openapi(app: FastAPI, runtime: Runtime) -> None:
             for path in PUBLIC_PATHS & description["paths"].keys():
                 description["paths"][path]["get"]["security"] = []
         for operation in (operation for methods in description["paths"].values() for operation in methods.values()):
-            operation["summary"] = re.split(r"[.:](?:\s|$)", operation["description"])[0].replace("\n", " ")
+            first = re.split(r"[.:](?:\s|$)", operation["description"])[0]
+            operation["summary"] = first.replace("\n", " ").replace("`", "")  # a summary has no markup
             if operation["responses"]["200"]["description"] == "Successful Response":  # set by FastAPI
                 written = "writes" in operation["tags"]
                 operation["responses"]["200"]["description"] = "The batch is on disk." if written else "The answer."

@@ -21,7 +21,7 @@ from ripplevec.durability.snapshot import SnapshotStore
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
 from ripplevec.graph.graph import MIN_EDGES_FOR_THREADS
-from ripplevec.io.registry import dead_letters_to
+from ripplevec.io.registry import create_vector_store_sink, dead_letters_to
 from ripplevec.service.batch_writer import BatchWriter
 from ripplevec.service.change_feed import ChangeFeed, EncodedChangeFeed
 from ripplevec.service.coalesced_reads import CoalescedReads
@@ -31,7 +31,7 @@ from ripplevec.service.metrics import Metrics, resident_bytes
 from ripplevec.service.request_body import BodyReader
 from ripplevec.service.responses import RejectedRequest, ResponseBudget
 from ripplevec.service.settings import Settings
-from ripplevec.service.source_follower import SourceFollower
+from ripplevec.service.source_follower import SourceFollower, open_source
 from ripplevec.service.thread_queue import ThreadQueue
 from ripplevec.service.vector_store_sync import VectorStoreSync
 from ripplevec.service.vertex_labels import VertexLabels
@@ -235,6 +235,10 @@ class Runtime:
     def _open(self) -> None:
         """Recover the session, then create everything that depends on it; the service is ready afterwards."""
         settings, limits = self.settings, self.settings.limits
+        # First, so that an invalid address raises before a state is created and kernels are compiled.
+        source = None if settings.source is None else open_source(settings.source)
+        dead_letters = None if settings.dead_letters is None else dead_letters_to(settings.dead_letters)
+        sink = None if settings.sink is None else create_vector_store_sink(settings.sink)
         session = Session(settings.state, model=_model_factory(settings), **settings.parameters)
         self._session = session
         if settings.shards is None:  # shards use other kernels
@@ -265,14 +269,15 @@ class Runtime:
             on_failure=self._fail,
         )
         self._add_gauges(session.model)
-        if settings.sink is not None:
-            self._store_sync = store_sync = VectorStoreSync(session, settings.sink)
+        if sink is not None:
+            self._store_sync = store_sync = VectorStoreSync(session, sink)
             self.metrics.add_gauge(
                 "sink_batches", "Batches not yet in the vector store.", lambda: store_sync.pending_batches
             )
-        if settings.source is not None:
-            dead_letters = None if settings.dead_letters is None else dead_letters_to(settings.dead_letters)
-            self._source_follower = SourceFollower(session, settings.source, self.metrics, dead_letters, self._fail)
+        if settings.source is not None and source is not None:
+            self._source_follower = SourceFollower(
+                session, source, settings.source, self.metrics, dead_letters, self._fail
+            )
         if self._stopping.is_set():
             self._feed.close()
         self.status = "closing" if self._stopping.is_set() else "ready"

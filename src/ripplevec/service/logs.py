@@ -52,7 +52,9 @@ class TextFormatter(logging.Formatter):
 def _quote(value: Any) -> str:
     """Return a value as text, as a JSON string if its end would be unclear otherwise."""
     text = str(value)
-    return text if text.isprintable() and not re.search(r'[\s"]', text) and text else json.dumps(text)
+    is_printable = text.isprintable()
+    is_clear = is_printable and text and not re.search(r'[\s"]', text)
+    return text if is_clear else json.dumps(text, ensure_ascii=not is_printable)
 
 
 def configure_logging(settings: Settings, stream: TextIO | None = None) -> None:

@@ -28,12 +28,15 @@ def open_source(address: str) -> EventSource:
 class SourceFollower:
     """Follows one source until the source ends or the follower is closed; failures are logged and retried.
 
+    After a failure, the source is opened again at its address.
+
     It is also the dead-letter sink of the source: it logs bad messages, and passes them on if a sink is configured.
     """
 
     def __init__(
         self,
         session: Session,
+        source: EventSource,
         address: str,
         metrics: Metrics,
         dead_letters: DeadLetterSink | None,
@@ -42,7 +45,7 @@ class SourceFollower:
         self._session, self._metrics, self._address = session, metrics, address
         self._dead_letters, self._on_failure = dead_letters, on_failure
         self._stopped = threading.Event()
-        self._source: EventSource | None = open_source(address)  # here, so that an invalid address raises immediately
+        self._source: EventSource | None = source
         self._thread = threading.Thread(target=self._run, name="ripplevec-source", daemon=True)
         self._thread.start()
 

@@ -7,7 +7,7 @@ import threading
 
 from ripplevec.changes import Changes
 from ripplevec.durability.session import JournalEntry, Session
-from ripplevec.io.registry import create_vector_store_sink
+from ripplevec.io.sinks.vector_store import VectorStoreSink
 from ripplevec.service.logs import log_event
 
 MAX_PENDING_ROWS = 1 << 18
@@ -22,8 +22,8 @@ class VectorStoreSync:
     After a failure it does both again. It keeps no record of the batches in the store: filling finds all differences.
     """
 
-    def __init__(self, session: Session, address: str) -> None:
-        self._sink, self._model = create_vector_store_sink(address), session.model  # an invalid address raises here
+    def __init__(self, session: Session, sink: VectorStoreSink) -> None:
+        self._sink, self._model = sink, session.model
         self._pending: list[Changes] = []
         self._pending_rows = 0
         self._needs_fill, self._closing = True, False

@@ -113,6 +113,8 @@ def test_read_batches_keeps_quoted_delimiters_and_quotes():
         ('src,dst\na,"b\nc"\nd,e\n', [("a", "b\nc"), ("d", "e")]),
         ('src,dst\naaaaaaaaa,"b\n\n\n\nc"\nd,e\n', [("aaaaaaaaa", "b\n\n\n\nc"), ("d", "e")]),
         ('src,dst\n"a\n",b\n"c\n\nd",e', [("a\n", "b"), ("c\n\nd", "e")]),
+        ('"a\nb",c\n"a\nb",d\n', [("a\nb", "c"), ("a\nb", "d")]),
+        ('"a;\nb",c\nc,d\n', [("a;\nb", "c"), ("c", "d")]),
         ('src,dst\r\na,"b\r\n# no comment"\r\n"d ""e""\n",f\r\n', [("a", "b\n# no comment"), ('d "e"\n', "f")]),
     ],
 )

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ripplevec.batch import ids_to_list
-from ripplevec.errors import FormatError, InvalidValueError
+from ripplevec.errors import FormatError, HeaderWarning, InvalidValueError
 from ripplevec.io.readers.byte_stream import ByteStream, open_byte_stream
 from ripplevec.io.readers.edge_files import open_edges
 
@@ -74,16 +74,40 @@ def test_open_edges_returns_batches_of_requested_size(tmp_path, count, size):
     assert sum(map(len, batches)) == count
 
 
+def test_open_edges_decides_the_type_of_ids_by_a_whole_block(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("".join(f"{number},{number + 1}\n" for number in range(50)) + "ann,bob\n")
+    assert read_pairs(path)[0] == ("0", "1")
+    assert read_pairs(path)[-1] == ("ann", "bob")
+
+
+def test_open_edges_judges_a_long_first_line_by_the_lines_after_it(tmp_path):
+    path = tmp_path / "edges.csv"
+    first = f"{'a' * 40},{'b' * 40}"
+    path.write_text(f"{first}\n{'c' * 40},{'a' * 40}\n")
+    assert len(read_pairs(path)) == 2  # an edge: one of its ids occurs again
+    path.write_text(f"{first}\n" + "1,2\n3,4\n" * 3)
+    with pytest.warns(HeaderWarning, match="read as a header"):
+        assert len(read_pairs(path)) == 6
+
+
 def test_open_edges_with_skip_reports_skipped_rows(tmp_path):
     path = tmp_path / "edges.csv"
     path.write_text("1,2\nx\n3,4\n")
     reader = open_edges(path, on_error="skip", ids="int")
     assert sum(map(len, reader)) == 2
     assert (reader.skipped, reader.skipped_rows) == (1, [2])
+    assert reader.first_problem == "line 2: expected 2 fields, not 1, got 'x'"
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "got none"), ("src,dst\n", "got none"), ("src,dst\n1\n2\n", "all 2 rows were skipped")]
+    ("text", "message"),
+    [
+        ("", "got none$"),
+        ("src,dst\n", "got none$"),
+        ("src,dst\n1\n2\n", "all 2 rows were skipped, the first because of line 2: expected 2 fields, not 1, got '1'$"),
+        ("src,dst,weight\na,b,-1\n", "the only row was skipped, because of line 2: expected a positive finite weight"),
+    ],
 )
 def test_open_edges_of_file_without_edges_raises(tmp_path, text, message):
     path = tmp_path / "edges.csv"

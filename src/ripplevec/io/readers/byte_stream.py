@@ -88,7 +88,8 @@ class ByteStream(io.RawIOBase):
         if self.peek(3) == codecs.BOM_UTF8:
             self.read(3)
         first, rest = 1, b""
-        while data := self.read(size):
+        while data := self.peek(size):  # full blocks: what the first one contains decides how the file is read
+            self._peeked = self._peeked[len(data) :]
             rest += data
             end = rest.rfind(b"\n") + 1
             if end:

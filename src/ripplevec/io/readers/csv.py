@@ -103,8 +103,8 @@ def detect_layout(
     if first is None:
         return None
     number, line = first
-    delimiter = _detect_delimiter(line)
     following = block.data.split(b"\n")[number - block.first :]
+    delimiter = _detect_delimiter(following)
     count = _count_record_lines(following, 0, delimiter) or 1
     line = b"\n".join(following[:count]).removesuffix(b"\r")
     try:
@@ -235,10 +235,13 @@ def _all_match(column: IdColumn | pa.Array, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())
 
 
-def _detect_delimiter(line: bytes) -> str:
-    """Return the first of tab, comma and semicolon that a line contains outside quotes; a blank if there is none."""
-    unquoted = _QUOTED.sub(b"", line.strip())
-    return next((delimiter for delimiter in "\t,;" if delimiter.encode() in unquoted), " ")
+def _detect_delimiter(lines: list[bytes]) -> str:
+    """Return the first of tab, comma and semicolon that the first record has outside quotes, a blank if none."""
+    for delimiter in "\t,;":
+        count = _count_record_lines(lines, 0, delimiter) or 1
+        if delimiter.encode() in _QUOTED.sub(b"", b"\n".join(lines[:count]).strip()):
+            return delimiter
+    return " "
 
 
 def parse_block(block: LineBlock, layout: Layout, ids: str, bad_rows: BadRowHandler) -> Batch:

@@ -55,8 +55,9 @@ class EdgeReader(Iterator[Batch]):
         except StopIteration:
             self._stream.close()
             if not self._edge_count:
-                skipped = f"; all {self.skipped:,} rows were skipped" if self.skipped else ""
-                raise FormatError(f"{self._stream.name}: expected at least one edge, got none{skipped}") from None
+                raise FormatError(
+                    f"{self._stream.name}: expected at least one edge, got {self._describe_no_edges()}"
+                ) from None
             raise
         except BaseException:
             self._stream.close()
@@ -68,6 +69,12 @@ class EdgeReader(Iterator[Batch]):
         """Close the file before its end."""
         self._stream.close()
 
+    def _describe_no_edges(self) -> str:
+        if not self.skipped:
+            return "none"
+        rows = f"all {self.skipped:,} rows were" if self.skipped > 1 else "the only row was"
+        return f"none; {rows} skipped, {'the first ' * (self.skipped > 1)}because of {self.first_problem}"
+
     @property
     def skipped(self) -> int:
         """Number of bad rows skipped so far."""
@@ -77,6 +84,11 @@ class EdgeReader(Iterator[Batch]):
     def skipped_rows(self) -> list[int]:
         """Numbers of the first five skipped rows, counted from 1."""
         return list(self._bad_rows.first)
+
+    @property
+    def first_problem(self) -> str | None:
+        """What is wrong with the first skipped row; None if there is none."""
+        return self._bad_rows.first_problem
 
 
 def open_edges(

@@ -79,12 +79,15 @@ class BadRowHandler:
     first: list[int] = field(default_factory=list)
     """Numbers of the first five bad rows, counted from 1."""
     syntax: OptionSyntax = as_arguments
+    first_problem: str | None = None
+    """What is wrong with the first bad row."""
 
     def report(self, number: int, error: RowError, got: object) -> None:
         """Raise `FormatError` for a bad row, or count it, as `on_error` says."""
+        if self.first_problem is None:
+            self.first_problem = f"{self.unit} {number:,}: expected {error.describe(self.syntax)}, got {shorten(got)}"
         if self.on_error == "stop":
-            expected = error.describe(self.syntax)
-            raise FormatError(f"{self.name}, {self.unit} {number:,}: expected {expected}, got {shorten(got)}")
+            raise FormatError(f"{self.name}, {self.first_problem}")
         self.count += 1
         if len(self.first) < 5:
             self.first.append(number)

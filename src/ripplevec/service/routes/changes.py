@@ -39,10 +39,10 @@ async def changes(
         str, Header(pattern="^[0-9]{0,18}$", description="Replaces `since` when a stream is resumed; may be empty.")
     ] = "",
 ) -> Response:
-    """Return the changes of batches after `since`; `Accept: text/event-stream` streams them as they are applied.
+    """Return the changes of the batches after `since`.
 
-    Answers 410 if some of these batches are no longer retained. A batch with many changes is split into parts, each
-    with its number and the number of parts.
+    With `Accept: text/event-stream`, streams them as they are applied. Answers 410 if some of these batches are no
+    longer retained. A batch with many changes is split into parts, each with its number and the number of parts.
     """
     runtime: Runtime = request.app.state.runtime
     feed, encoded = runtime.feed, runtime.encoded_feed

@@ -19,7 +19,10 @@ router = APIRouter(prefix="/v1", tags=["labels"])
     response_model=dict[str, int],
 )
 async def put_labels(request: Request) -> Response:
-    """Set labels for the live page, `{"labels": [["a", "red"], ["b", null]]}`; null removes one. Return the total."""
+    """Set labels for the live page. Example: `{"labels": [["a", "red"], ["b", null]]}`; null removes a label.
+
+    Returns the total number of labels.
+    """
     runtime: Runtime = request.app.state.runtime
     async with runtime.write_bodies.read(request) as (_, data):
         pairs = parse_body(schemas.LabelsRequest, data).labels

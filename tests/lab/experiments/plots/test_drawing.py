@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ripplevec.lab.experiments.plots import draw_panels, render_svg, save_plot
-from ripplevec.lab.experiments.plots.drawing import CHARTS
+from ripplevec.lab.experiments.plots.drawing import CHARTS, draw_plot
 from ripplevec.lab.experiments.record import Record
 from ripplevec.lab.experiments.study import PLOT_KINDS, Plot, Study
 
@@ -39,6 +39,15 @@ def test_save_plot_of_same_record_gives_same_file(shares: tuple[Study, Record], 
     assert path == tmp_path / "figures" / "s-shares.svg"
     assert save_plot(study, "shares", record, tmp_path).read_bytes() == first
     assert ">NetMF, tuned</text>" in first.decode()  # words are words, not shapes
+
+
+def test_draw_plot_long_title_fits_in_the_picture(make_study: MakeStudy) -> None:
+    plots = {"shares": Plot(kind="shares", title="Micro-F1 (%) by the share of " + "many " * 30, figure="micro")}
+    study, record = make_study(("ripplevec",), lambda *_: {"micro@10": 1.0, "micro@50": 2.0}, plots=plots)
+    figure = draw_plot(study, "shares", record)
+    figure.draw_without_rendering()
+    (title,) = figure.texts
+    assert figure.bbox.x0 <= title.get_window_extent().x0 < title.get_window_extent().x1 <= figure.bbox.x1
 
 
 def test_draw_panels_svgs_have_distinct_ids(shares: tuple[Study, Record]) -> None:

@@ -35,7 +35,7 @@ def draw_plot(study: Study, name: str, record: Record) -> Figure:
     rows = math.ceil(len(panels) / columns)
     with figure_style() as create_figure:
         figure = create_figure(WIDTH * columns, rows * max(panel.height for panel in panels) + 0.4)
-        figure.suptitle(study.plots[name].title, fontsize=12, fontweight="bold")
+        figure.suptitle(study.plots[name].title, fontsize=12, fontweight="bold", wrap=True)
         grid = figure.add_gridspec(rows, columns)
         for position, panel in enumerate(panels):
             panel.paint(figure.add_subplot(grid[position]))
