@@ -286,8 +286,27 @@ def test_changes_of_every_batch_lead_to_the_served_vectors(kind: str, threshold:
         if stage_of(model) == "announce":
             some = model.ids[::17]
             np.testing.assert_allclose(np.array([model[vertex] for vertex in some]), model.vectors(some), atol=1e-6)
+            one_by_one = [model.engine.get_vector(model.engine.find_row(vertex)) for vertex in model.ids]
+            np.testing.assert_allclose(np.array(one_by_one), served, atol=1e-6)
     assert announcing >= 1
     assert model.engine.anchors >= 1
+
+
+@pytest.mark.parametrize("kind", ["plain", "directed"])
+@pytest.mark.usefixtures("slow_corrections")
+def test_changes_of_attributes_lead_to_the_served_vectors_before_the_announcement(kind: str) -> None:
+    start, stream = make_stream(seed=1)
+    model, announcing = make_model(kind, start, change_threshold=0.0, attribute_dim=3), 0
+    followed = dict(zip(model.ids, model.to_numpy(), strict=True))
+    for number, batch in enumerate(stream):
+        vertex, tags = model.ids[7 * number % len(model)], {f"tag {number % 5}": 1.0, f"tag {number % 9}": 2.0}
+        for changes in (model.partial_fit(timed(batch, model)), model.set_attributes([vertex], [tags])):
+            for removed in changes.removed:
+                del followed[removed]
+            followed.update(zip(changes.ids, changes.vectors, strict=True))
+        np.testing.assert_allclose(np.array([followed[vertex] for vertex in model.ids]), model.to_numpy(), atol=1e-5)
+        announcing += stage_of(model) == "announce"
+    assert announcing >= 1
 
 
 @pytest.mark.usefixtures("slow_corrections")

@@ -91,8 +91,8 @@ class AttributedEngine(AttributeUpdates, LocalAttributedReads, Engine):
             choose = self._weight_chooser if self.ready else None
             self.attributes.set_start(self.rows_of(batch.attributes.ids), batch.attributes, choose)
 
-    def _follow_arrival(self, ids: IdColumn, attributes: AttributeRows | None) -> None:
-        self._set_attributes(np.unique(self.find_rows(ids)), attributes)
+    def _follow_arrival(self, ids: IdColumn, attributes: AttributeRows | None) -> RowArray:
+        return self._set_attributes(np.unique(self.find_rows(ids)), attributes)
 
     def _follow_delta(self, delta: GraphDelta) -> GraphDelta:
         if delta.vacated_rows.size:

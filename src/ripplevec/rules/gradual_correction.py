@@ -542,8 +542,7 @@ class GradualCorrection(CorrectionPace):
         """
         workspace, arrival = self.workspace, store.graph.arrival
         workspace.grow(store.graph.adjacency.capacity)
-        if self.swapped:
-            self.serve_new(moved)
+        if self.swapped:  # the new rows have replaced the old ones
             return
         filtered = self.stage > _FILTER or (self.stage == _FILTER and self.filter.in_last_step)
         workspace.record_moved(moved, arrival, first_new, with_known=filtered)
