@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 import pickle
+import signal
+from concurrent.futures import Future
 from itertools import cycle
 from math import inf
 from pathlib import Path
@@ -730,3 +733,21 @@ def test_correction_after_a_change_of_views_is_saved_and_loaded_at_every_stage(
             model.save(tmp_path / str(number))
             assert Embedder.load(tmp_path / str(number)).digest() == model.digest()
     assert {("project", 0), ("filter", 1), ("rotate", 1)} <= seen
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("stage", ["solve", "align"])
+@pytest.mark.usefixtures("slow_corrections")
+def test_forked_child_does_not_wait_for_a_thread_of_its_parent(stage: str) -> None:
+    start, stream = make_stream()
+    model = make_model("plain", start)
+    advance_to(model, stream, stage)
+    correction: Any = model.engine.correction
+    correction._solution = Future(), os.getpid()  # still in progress when the process is forked
+    child = os.fork()
+    if not child:
+        signal.alarm(30)  # ends a child that waits
+        while stage_of(model) == stage:
+            model.partial_fit(timed(stream.pop(0), model))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
