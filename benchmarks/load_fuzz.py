@@ -27,7 +27,7 @@ from _fuzz_models import SESSION, save_all
 from _report import write_record
 from numpy.typing import NDArray
 
-from ripplevec import Embedder
+from ripplevec import Embedder, LinkScorer
 from ripplevec.durability.recovery import load_snapshot
 from ripplevec.durability.session_model import build_metadata, create_model
 from ripplevec.durability.snapshot import SnapshotStore
@@ -242,8 +242,10 @@ def write(directory: Path, manifest: dict[str, Any], arrays: Arrays) -> None:
     (directory / MANIFEST).write_bytes(_manifest_bytes(content))
 
 
-def open_model(directory: Path) -> Embedder:
-    """Load a saved model or a snapshot; a snapshot's digest is not compared, because it could be forged too."""
+def open_model(directory: Path) -> Embedder | LinkScorer:
+    """Load what was saved; the digest of a snapshot is not compared, because it could be forged too."""
+    if directory.name == "scorer":
+        return LinkScorer.load(directory)
     if directory.parent.name != "snapshots":
         return Embedder.load(directory)
     meta = build_metadata(SESSION)
@@ -257,8 +259,11 @@ def open_model(directory: Path) -> Embedder:
     return model
 
 
-def exercise(model: Embedder) -> None:
+def exercise(model: Embedder | LinkScorer) -> None:
     """Read from a loaded model, and apply arrivals, removals and an anchor."""
+    if isinstance(model, LinkScorer):
+        exercise_scorer(model)
+        model = model.model
     model.check()
     model.digest()
     ids = model.ids
@@ -277,10 +282,30 @@ def exercise(model: Embedder) -> None:
         engine.apply(Batch.of(["new", f"newer{number}"], [ids[0] if ids else "old", "new"], time=later))
     for vertex in ids[:2]:
         engine.apply(Batch.vertices([vertex], Op.REMOVE_VERTEX))
+    if engine.attribute_dim and ids[2:]:
+        size = engine.attributes.projection.size  # type: ignore[attr-defined]
+        dense = engine.attributes.projection.kind == "dense"  # type: ignore[attr-defined]
+        attributes = [1.0] * size if dense else {"tag 1": 1.0, "unseen": 2.0}
+        model.preview([], attributes=attributes)
+        for vertex in ids[2:5]:
+            model.set_attributes([vertex], [attributes])
+        model.nearest_by_attributes(ids[2])
     if model.rule != "paper" and engine.edges:
         engine.anchor()
     model.check()
     model.digest()
+    if not np.isfinite(model.to_numpy()).all():
+        raise ArithmeticError("vectors are not finite")
+
+
+def exercise_scorer(scorer: LinkScorer) -> None:
+    """Read from a loaded scorer, and let it learn."""
+    for _ in range(2):
+        scores = scorer.score([(0, 1), ("v1é", "unknown")])
+        if not ((scores >= 0) & (scores <= 1)).all():  # false for NaN too
+            raise ArithmeticError(f"not probabilities: {scores}")
+        scorer.recommend(0, 5)
+        scorer.partial_fit([(0, 1), ("v1é", "newcomer")])
 
 
 def run(cases: int, seed: int, log: Callable[[str], None]) -> dict[str, Any]:
@@ -326,10 +351,11 @@ def main() -> None:
     with open(os.devnull if options.json is None else options.json.with_suffix(".last"), "w") as trace:
 
         def log(description: str) -> None:  # after a crash, the file names the case
-            trace.seek(0)
-            trace.truncate()
-            trace.write(description)
-            trace.flush()
+            if options.json is not None:
+                trace.seek(0)
+                trace.truncate()
+                trace.write(description)
+                trace.flush()
 
         record = run(options.cases, options.seed, log) | {"seconds": round(time.monotonic() - started, 1)}
     if options.json is not None:

@@ -17,6 +17,7 @@ from histories import make_batches
 from interrupts import raise_at_line
 
 from ripplevec import Batch, Embedder, Session, embedder
+from ripplevec.attributes.input import attach_attributes, read_attributes
 from ripplevec.batch import Op
 from ripplevec.engine import correction_schedule
 from ripplevec.errors import SelfLoopWarning, StateError
@@ -123,6 +124,23 @@ def paper_rule() -> Case:
     return Case(model, lambda model: model.partial_fit(BATCHES[1]))
 
 
+def attributed() -> Embedder:
+    tags = {vertex: {f"t{vertex % 5}": 1.0, f"u{vertex % 3}": 2.0} for vertex in range(30)}
+    return Embedder(**PARAMETERS).fit(BATCHES[0], attributes=tags)
+
+
+def batch_with_attributes() -> Case:
+    edges = ["new", 1, 2], [3, 4, 5]
+    tags = read_attributes({"new": {"t1": 1.0, "unseen": 2.0}, 2: {"u1": 1.0}})
+    return Case(attributed(), lambda model: model.partial_fit(attach_attributes(Batch.of(*edges), tags)))
+
+
+def arrival_with_attributes() -> Case:
+    model = attributed()
+    model.add_vertex("first", [0, 1], attributes={"t2": 1.0})
+    return Case(model, lambda model: model.add_vertex("second", [2, 3], attributes={"t3": 1.0, "unseen": 1.0}))
+
+
 CASES = [
     simple_batch,
     batch_with_anchor,
@@ -132,6 +150,8 @@ CASES = [
     start_of_empty_model,
     removals,
     arrival,
+    batch_with_attributes,
+    arrival_with_attributes,
     requested_anchor,
     decay,
     expiry,
@@ -146,6 +166,8 @@ IN_PLACE = [
     batch_that_replaces_all_rows,
     removals,
     arrival,
+    batch_with_attributes,
+    arrival_with_attributes,
     decay,
     paper_rule,
 ]
@@ -155,7 +177,8 @@ IN_PLACE = [
 def copy_of(model: Embedder) -> Embedder:
     """Create a model in the same state."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(embedder, "Engine", lambda *_, **__: model.engine.clone())
+        for name in ("Engine", "AttributedEngine"):
+            patch.setattr(embedder, name, lambda *_, **__: model.engine.clone())
         return Embedder(**model.get_params())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from ripplevec import Embedder
 from ripplevec.attributes.state_check import check_attributes
 from ripplevec.errors import FormatError
 
-COLUMNS = 3
+COLUMNS, KEPT_FROM = 3, 12
 Arrays = dict[str, Any]
 
 
@@ -35,7 +36,7 @@ def put(name: str, position: Any, value: Any) -> Callable[[Arrays], None]:
 
 
 def test_unchanged_state_is_accepted() -> None:
-    check_attributes(save_attributes(), 12, COLUMNS)
+    check_attributes(save_attributes(), 12, COLUMNS, kept_from=KEPT_FROM)
 
 
 CHECKED_HERE = [name for name in sorted(save_attributes()) if not name.startswith("projection_names_")]
@@ -71,10 +72,42 @@ def test_missing_or_shorter_array_is_refused(name: str) -> None:
         lambda state: state.update(projection_description=text('{"kind": "odd"}')),
         lambda state: state.update(projection_description=text("{}")),
         lambda state: state.update(projection_maps=np.zeros((1, COLUMNS, COLUMNS))),
+        lambda state: state.update(projection_description=text("[" * 200_000)),
+        lambda state: state.update(projection_description=text('{"kind": "sparse", "labels": 5}')),
+        lambda state: state.update(projection_description=text('{"kind": "dense", "labels": ["a"]}')),
+        lambda state: state.update(projection_description=text('{"kind": null, "labels": []}')),
+        put("parts", 0, 3e38),
+        put("projection_basis", 0, -3e38),
+        put("projection_products", 0, 3e38),
+        put("projection_gram", 0, 1e300),
+        put("projection_sums", (0, 0), -1.0),
+        put("projection_sums", (0, 0), 0.0),  # fewer than the rows that are kept
+        put("projection_sums", (0, 0), 1e300),
+        put("projection_counters", 0, 0.5),
+        put("projection_counters", 0, 1e300),
+        put("counters", 0, 3),
+        put("status", 0, 0),
     ],
 )
 def test_value_out_of_range_is_refused(change: Callable[[Arrays], None]) -> None:
     state = save_attributes()
     change(state)
     with pytest.raises(FormatError):
-        check_attributes(state, 12, COLUMNS)
+        check_attributes(state, 12, COLUMNS, kept_from=KEPT_FROM)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("count", [20, 200])
+def test_states_of_streams_with_removals_are_accepted(dense: bool, count: int) -> None:
+    random = np.random.default_rng(3)
+    model = Embedder(dim=8, attribute_dim=COLUMNS)
+    for vertex in range(count):
+        value = 10.0 ** random.integers(-40, 15)
+        attributes = (random.normal(size=4) * value / 10).tolist() if dense else {f"t{vertex % 5}": value}
+        model.add_vertex(vertex, list({vertex // 2, vertex // 3} - {vertex}), attributes=attributes)
+        if vertex % 3 == 2:
+            model.remove_vertex(vertex - 1)
+            pickle.loads(pickle.dumps(model))
+    for vertex in model.ids:
+        model.remove_vertex(vertex)
+        pickle.loads(pickle.dumps(model))

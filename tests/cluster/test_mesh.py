@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Event, Thread
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -114,6 +118,51 @@ def test_stranger_does_not_disturb_connecting_shards() -> None:
     assert run(opened, lambda mesh: mesh.sum(1)) == [2, 2]
     for mesh in opened:
         mesh.close()
+
+
+def test_many_silent_strangers_delay_no_shard() -> None:
+    listeners = [MeshListener("127.0.0.1") for _ in range(2)]
+    addresses = [listener.address for listener in listeners]
+    strangers = [socket.create_connection(addresses[0]) for _ in range(20)]
+    for stranger in strangers[::2]:
+        stranger.sendall(TOKEN[:1])
+    with ThreadPoolExecutor(2) as threads:
+        connected = [
+            threads.submit(listener.connect, index, addresses, TOKEN, 10.0) for index, listener in enumerate(listeners)
+        ]
+        opened = [future.result() for future in connected]
+    assert run(opened, lambda mesh: mesh.sum(1)) == [2, 2]
+    for connection in (*opened, *strangers):
+        connection.close()
+
+
+def test_strangers_that_return_do_not_postpone_the_deadline() -> None:
+    listener, done = MeshListener("127.0.0.1"), Event()
+
+    def knock() -> None:
+        while not done.wait(0.05):
+            with suppress(OSError):
+                socket.create_connection(listener.address).close()
+
+    knocking = Thread(target=knock)
+    knocking.start()
+    began = monotonic()
+    with pytest.raises(ShardLostError, match="timed out"):
+        listener.connect(0, [listener.address] * 2, TOKEN, 1.0)
+    assert monotonic() - began < 8.0
+    done.set()
+    knocking.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Unix sockets without a file exist on Linux only")
+def test_unix_socket_of_another_user_does_not_get_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket(socket.AF_UNIX) as other:
+        address = listening.getsockname()
+        other.bind(meshes._unix_address(address))
+        other.listen()
+        monkeypatch.setattr(meshes.os, "geteuid", lambda: 54_321)  # the other socket is of another user
+        with meshes._connect_to(address, 1, TOKEN, 5.0) as connection:
+            assert connection.family == socket.AF_INET
 
 
 @pytest.mark.parametrize("unix", [True, False])

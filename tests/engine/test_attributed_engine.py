@@ -341,3 +341,43 @@ def test_own_rows_stay_own_when_neighbors_change() -> None:
     model = start_model()
     engine = engine_of(model)
     assert (engine.attributes.status[: engine.graph.row_count] == OWN).all()
+
+
+TINY_AND_LARGE = [(1e-45, 1.0), (1e-40, 1e-40), (1.0, 1e-40), (1e-40, 1e14)]
+
+
+@pytest.mark.parametrize(("first", "later"), TINY_AND_LARGE)
+@pytest.mark.parametrize("dense", [False, True])
+def test_attributes_of_any_size_give_finite_vectors_of_length_one(first: float, later: float, dense: bool) -> None:
+    random = np.random.default_rng(1)
+
+    def row(vertex: int, size: float) -> Any:
+        return (random.normal(size=6) * size).tolist() if dense else {f"t{vertex % 5}": size, f"u{vertex % 7}": size}
+
+    count = 50
+    model = Embedder(dim=8).fit(random_edges(0, count), attributes={v: row(v, first) for v in range(count)})
+    for vertex in range(count, count + 20):
+        attributes = row(vertex, later)
+        for vector in (
+            model.preview([vertex % count], attributes=attributes),
+            model.add_vertex(vertex, [vertex % count], attributes=attributes),
+        ):
+            assert np.linalg.norm(vector) == pytest.approx(1, rel=1e-5)
+    model.set_attributes([3], [row(3, later)])
+    for _ in range(2):
+        np.testing.assert_allclose(np.linalg.norm(model.to_numpy(), axis=1), 1, rtol=1e-5)
+        assert all(np.isfinite(cosine) for _, cosine in model.nearest_by_attributes(3))
+        model.anchor()  # failed on numbers that are not finite
+
+
+@pytest.mark.parametrize("weight", [1e-30, 1e-20, 1e20, 1e30])
+def test_derived_parts_do_not_depend_on_the_size_of_edge_weights(weight: float) -> None:
+    count, vectors = 50, []
+    for size in (1.0, weight):
+        edges = [(u, v, size) for u, v in random_edges(0, count)]
+        tags = {vertex: random_tags(vertex) for vertex in range(0, count, 2)}
+        model = Embedder(dim=8, attribute_weight=0.5).fit(edges, attributes=tags)
+        model.partial_fit([("new", vertex, size) for vertex in (0, 2, 5)])
+        vectors.append(model.to_numpy()[:, -engine_of(model).attribute_dim :])
+        assert (model.preview([0, 2], [size, size])[-engine_of(model).attribute_dim :] != 0).any()
+    np.testing.assert_allclose(vectors[0] @ vectors[0].T, vectors[1] @ vectors[1].T, atol=1e-4)  # signs may differ

@@ -76,3 +76,11 @@ def test_decayed_counts_keep_their_shares() -> None:
     calibration.decay_counts(state, 0.5)
     assert (state.examples == 4).all()
     assert (state.occurred == 1).all()
+
+
+def test_log_odds_that_are_not_finite_are_counted_at_a_knot() -> None:
+    state = empty_calibration()
+    for log_odds in (np.nan, -np.inf, np.inf):
+        calibration.count_example(state, log_odds, 1.0, 1.0)
+    assert state.examples.sum() == 3.0
+    assert (state.examples[0], state.examples[-1]) == (2.0, 1.0)

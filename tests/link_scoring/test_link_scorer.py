@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -187,8 +188,46 @@ def test_damaged_history_raises_format_error(trained: LinkScorer, tmp_path: Path
         arrays, meta = read_arrays(tmp_path / "scorer", kind=SAVED_KIND)
         damaged = arrays | {name: np.full_like(arrays[name], 10**9)}
         write_arrays(tmp_path / "scorer", damaged, meta, kind=SAVED_KIND)
-        with pytest.raises(FormatError, match="rows"):
+        with pytest.raises(FormatError, match=r"expected -?[01] to"):
             LinkScorer.load(tmp_path / "scorer")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ids_text", 0xFF),
+        ("history_events", -1.0),
+        ("history_events", np.nan),
+        ("history_repeats", -3e38),
+        ("history_tick", -1),
+        ("history_tick", 2**62),
+        ("learned_weights", np.nan),
+        ("learned_weights", 1e300),
+        ("learned_covariance", np.inf),
+        ("learned_covariance", -1.0),
+        ("learned_examples", np.nan),
+        ("learned_occurred", -1.0),
+    ],
+)
+def test_damaged_values_raise_format_error(trained: LinkScorer, tmp_path: Path, name: str, value: float) -> None:
+    trained.partial_fit([("ann", "tea")])
+    trained.save(tmp_path / "scorer")
+    arrays, meta = read_arrays(tmp_path / "scorer", kind=SAVED_KIND)
+    damaged = arrays[name].copy()
+    damaged.reshape(-1)[0] = value
+    write_arrays(tmp_path / "scorer", arrays | {name: damaged}, meta, kind=SAVED_KIND)
+    with pytest.raises(FormatError):
+        LinkScorer.load(tmp_path / "scorer")
+
+
+@pytest.mark.parametrize("key", ["events", "negatives", "seed", "update"])
+@pytest.mark.parametrize("value", [None, "x", -1, 2**70, 1.5, True, []])
+def test_damaged_settings_raise_format_error(trained: LinkScorer, tmp_path: Path, key: str, value: Any) -> None:
+    trained.save(tmp_path / "scorer")
+    arrays, meta = read_arrays(tmp_path / "scorer", kind=SAVED_KIND)
+    write_arrays(tmp_path / "scorer", arrays, meta | {key: value}, kind=SAVED_KIND)
+    with pytest.raises(FormatError):
+        LinkScorer.load(tmp_path / "scorer")
 
 
 def test_scorer_by_batch_predicts_from_the_state_before_the_batch(tmp_path: Path) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 import pickle
+import signal
+from concurrent.futures import Future
 from itertools import cycle
 from math import inf
 from pathlib import Path
@@ -286,8 +289,27 @@ def test_changes_of_every_batch_lead_to_the_served_vectors(kind: str, threshold:
         if stage_of(model) == "announce":
             some = model.ids[::17]
             np.testing.assert_allclose(np.array([model[vertex] for vertex in some]), model.vectors(some), atol=1e-6)
+            one_by_one = [model.engine.get_vector(model.engine.find_row(vertex)) for vertex in model.ids]
+            np.testing.assert_allclose(np.array(one_by_one), served, atol=1e-6)
     assert announcing >= 1
     assert model.engine.anchors >= 1
+
+
+@pytest.mark.parametrize("kind", ["plain", "directed"])
+@pytest.mark.usefixtures("slow_corrections")
+def test_changes_of_attributes_lead_to_the_served_vectors_before_the_announcement(kind: str) -> None:
+    start, stream = make_stream(seed=1)
+    model, announcing = make_model(kind, start, change_threshold=0.0, attribute_dim=3), 0
+    followed = dict(zip(model.ids, model.to_numpy(), strict=True))
+    for number, batch in enumerate(stream):
+        vertex, tags = model.ids[7 * number % len(model)], {f"tag {number % 5}": 1.0, f"tag {number % 9}": 2.0}
+        for changes in (model.partial_fit(timed(batch, model)), model.set_attributes([vertex], [tags])):
+            for removed in changes.removed:
+                del followed[removed]
+            followed.update(zip(changes.ids, changes.vectors, strict=True))
+        np.testing.assert_allclose(np.array([followed[vertex] for vertex in model.ids]), model.to_numpy(), atol=1e-5)
+        announcing += stage_of(model) == "announce"
+    assert announcing >= 1
 
 
 @pytest.mark.usefixtures("slow_corrections")
@@ -759,3 +781,21 @@ def test_correction_after_a_change_of_views_is_saved_and_loaded_at_every_stage(
             model.save(tmp_path / str(number))
             assert Embedder.load(tmp_path / str(number)).digest() == model.digest()
     assert {("project", 0), ("filter", 1), ("rotate", 1)} <= seen
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("stage", ["solve", "align"])
+@pytest.mark.usefixtures("slow_corrections")
+def test_forked_child_does_not_wait_for_a_thread_of_its_parent(stage: str) -> None:
+    start, stream = make_stream()
+    model = make_model("plain", start)
+    advance_to(model, stream, stage)
+    correction: Any = model.engine.correction
+    correction._solution = Future(), os.getpid()  # still in progress when the process is forked
+    child = os.fork()
+    if not child:
+        signal.alarm(30)  # ends a child that waits
+        while stage_of(model) == stage:
+            model.partial_fit(timed(stream.pop(0), model))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import subprocess
 import sys
 import threading
 from typing import Any
@@ -175,3 +176,18 @@ def test_run_in_background_lowers_priority_of_all_its_threads(threads: int) -> N
     seen.clear()
     for_each_block(lambda first, last: seen.append(priority()), 8, size=1, threads=threads)
     assert set(seen) == {normal}
+
+
+def test_blocks_are_processed_after_the_main_thread_has_ended() -> None:
+    code = (
+        "import threading, time\n"
+        "from ripplevec.util.parallel import for_each_block\n"
+        "def work():\n"
+        "    time.sleep(0.5)\n"
+        "    done = []\n"
+        "    for_each_block(lambda first, last: done.append(first), 8, size=1, threads=2)\n"
+        "    print(sorted(done))\n"
+        "threading.Thread(target=work).start()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.stdout.strip() == str(list(range(8))), ended.stderr

@@ -13,6 +13,12 @@ from ripplevec.util.numba_intrinsics import kernel
 OWN = 1  # status of a vertex with attributes
 
 
+@kernel(inner=True)
+def inverse_frequency(count: float, total: float) -> float:
+    """Return the factor by which values of a rare attribute count more."""
+    return np.log((1.0 + total) / (1.0 + count)) + 1.0
+
+
 @kernel
 def weigh_counts(
     columns: NDArray[np.int32],
@@ -24,11 +30,11 @@ def weigh_counts(
     """Fill in the tf-idf weights of one sparse row, scaled to length one."""
     square = 0.0
     for entry in range(columns.size):
-        weight = values[entry] * (np.log((1.0 + total) / (1.0 + counts[columns[entry]])) + 1.0)
-        weights[entry] = weight
+        weight = values[entry] * inverse_frequency(counts[columns[entry]], total)
         square += weight * weight
-    if square > 0.0:
-        weights *= np.float32(1.0 / np.sqrt(square))
+    scale = 1.0 / np.sqrt(square) if square > 0.0 else 0.0  # may exceed single precision, unlike the scaled weights
+    for entry in range(columns.size):
+        weights[entry] = values[entry] * inverse_frequency(counts[columns[entry]], total) * scale
 
 
 @kernel
@@ -39,10 +45,10 @@ def standardize(
     square = 0.0
     for column in range(values.size):
         weight = (values[column] - mean[column]) * scale[column]
-        weights[column] = weight
         square += weight * weight
-    if square > 0.0:
-        weights *= np.float32(1.0 / np.sqrt(square))
+    length = np.sqrt(square) if square > 0.0 else 1.0  # may exceed single precision, unlike the scaled weights
+    for column in range(values.size):
+        weights[column] = (values[column] - mean[column]) * scale[column] / length
 
 
 @kernel
@@ -169,7 +175,7 @@ def add_direction(
         return False
     square = 0.0
     for column in range(part.size):
-        square += parts[row, column] * parts[row, column]
+        square += np.float64(parts[row, column]) ** 2  # of weighted sums: may exceed single precision
     if square == 0.0:
         return False
     scale = weight / np.sqrt(square)
@@ -185,9 +191,9 @@ def join_rows(edge: NDArray[np.float32], parts: NDArray[np.float32], weight: flo
     for row in range(len(edge)):
         square_edge, square_part = 0.0, 0.0
         for column in range(middle):
-            square_edge += edge[row, column] * edge[row, column]
+            square_edge += np.float64(edge[row, column]) ** 2
         for column in range(parts.shape[1]):
-            square_part += parts[row, column] * parts[row, column]
+            square_part += np.float64(parts[row, column]) ** 2
         scale_edge = 1.0 / np.sqrt(square_edge) if square_edge > 0.0 else 0.0
         scale_part = weight / np.sqrt(square_part) if square_part > 0.0 else 0.0
         length = np.sqrt((1.0 if scale_edge > 0.0 else 0.0) + (weight * weight if scale_part > 0.0 else 0.0))

@@ -11,6 +11,7 @@ a Ray call between actors, which takes many times as long.
 from __future__ import annotations
 
 import hmac
+import os
 import pickle
 import socket
 import struct
@@ -23,6 +24,7 @@ from operator import add
 from queue import SimpleQueue
 from selectors import EVENT_READ, DefaultSelector
 from threading import Lock
+from time import monotonic
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,6 +37,7 @@ INLINE_BYTES = 64 * 1024  # larger messages are sent by a thread, so that two sh
 SOCKET_BUFFER = 4 * INLINE_BYTES  # bytes of messages that a socket accepts before the peer reads them
 MAX_PARTS = 64  # per system call
 ALIGNMENT = 64  # bytes
+MAX_STRANGERS = 1024  # connections that have not introduced themselves
 _UINT64 = struct.Struct("<Q")
 _ABORTED = object()  # message of a shard that has closed its mesh
 
@@ -163,7 +166,7 @@ class MeshListener:
         token
             A secret that all shards of the mesh know; other connections are refused.
         timeout
-            Seconds until a missing shard raises `ShardLostError`.
+            Seconds until missing shards raise `ShardLostError`.
         with_driver
             Whether to wait for a connection of the driver, too; see `connect_driver`.
         """
@@ -172,12 +175,7 @@ class MeshListener:
         try:
             for peer in range(index):
                 sockets[peer] = _connect_to(addresses[peer], index, token, timeout)
-            while len(sockets) < peers:
-                connection = self._accept(timeout)
-                if (greeted := _read_greeting(connection, token)) is None:
-                    connection.close()
-                else:
-                    sockets[greeted] = connection
+            self._accept_peers(sockets, peers, token, timeout)
         except OSError as error:
             for connection in sockets.values():
                 connection.close()
@@ -186,28 +184,60 @@ class MeshListener:
             self.close()
         return SocketMesh(index, len(addresses), sockets)
 
-    def _accept(self, timeout: float) -> socket.socket:
-        """Return the next connection."""
+    def _accept_peers(self, sockets: dict[int, socket.socket], peers: int, token: bytes, timeout: float) -> None:
+        """Add connections until there is one of every peer. Strangers, silent ones too, delay no peer."""
+        deadline, greetings = monotonic() + timeout, dict[socket.socket, bytes]()
         with DefaultSelector() as selector:
             for listening in self._sockets:
-                selector.register(listening, EVENT_READ, listening)
-            ready = selector.select(timeout)
-        if not ready:
-            raise TimeoutError("timed out")
-        connection: socket.socket = ready[0][0].data.accept()[0]
-        connection.settimeout(timeout)
-        return connection
+                selector.register(listening, EVENT_READ)
+            try:
+                while len(sockets) < peers:
+                    ready = selector.select(max(deadline - monotonic(), 0.0))
+                    if not ready:
+                        raise TimeoutError("timed out")
+                    for key, _ in ready:
+                        connection: Any = key.fileobj
+                        if connection in self._sockets:
+                            self._accept_stranger(connection, selector, greetings)
+                        elif (greeting := _read_more(connection, greetings.pop(connection), token)) is None:
+                            selector.unregister(connection)
+                            connection.close()
+                        elif len(greeting) < len(token) + _UINT64.size:
+                            greetings[connection] = greeting
+                        else:
+                            selector.unregister(connection)
+                            sockets[int(_UINT64.unpack(greeting[len(token) :])[0])] = connection
+            finally:
+                for connection in greetings:
+                    connection.close()
+
+    @staticmethod
+    def _accept_stranger(
+        listening: socket.socket, selector: DefaultSelector, greetings: dict[socket.socket, bytes]
+    ) -> None:
+        """Accept a connection whose greeting is still to be read; the oldest one is closed if there are many."""
+        connection = listening.accept()[0]
+        connection.setblocking(False)
+        if len(greetings) >= MAX_STRANGERS:
+            oldest = next(iter(greetings))
+            del greetings[oldest]
+            selector.unregister(oldest)
+            oldest.close()
+        greetings[connection] = b""
+        selector.register(connection, EVENT_READ)
 
 
-def _read_greeting(connection: socket.socket, token: bytes) -> int | None:
-    """Return the number of the peer that has connected; None if the connection is not one of this mesh."""
+def _read_more(connection: socket.socket, greeting: bytes, token: bytes) -> bytes | None:
+    """Return a greeting with the bytes that have arrived since; None if it is not one of this mesh."""
     try:
-        greeting = _receive_bytes(connection, len(token) + _UINT64.size)
+        received = connection.recv(len(token) + _UINT64.size - len(greeting))
+    except BlockingIOError:
+        return greeting
     except OSError:
         return None
-    return (
-        int(_UINT64.unpack(greeting[len(token) :])[0]) if hmac.compare_digest(greeting[: len(token)], token) else None
-    )
+    greeting += received
+    is_valid = len(greeting) < len(token) or hmac.compare_digest(greeting[: len(token)], token)
+    return greeting if received and is_valid else None
 
 
 def connect_driver(addresses: Sequence[tuple[str, int]], token: bytes, timeout: float) -> SocketMesh:
@@ -222,6 +252,9 @@ def connect_driver(addresses: Sequence[tuple[str, int]], token: bytes, timeout: 
 def _connect_to(address: tuple[str, int], index: int, token: bytes, timeout: float) -> socket.socket:
     """Connect to a peer, through a Unix socket if it is on this machine, and introduce this shard."""
     local = _open_unix_socket(lambda created: created.connect(_unix_address(address)))
+    if local is not None and not _is_own_process(local):
+        local.close()
+        local = None
     connection = local or socket.create_connection(address, timeout)
     connection.sendall(token + _UINT64.pack(index))
     return connection
@@ -238,6 +271,13 @@ def _open_unix_socket(bind_or_connect: Callable[[socket.socket], None]) -> socke
         opened.close()
         return None
     return opened
+
+
+def _is_own_process(connection: socket.socket) -> bool:
+    """Return whether a process of this user listens: any user may take the name of a Unix socket without a file."""
+    size = struct.calcsize("3i")
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)  # process, user and group
+    return int(struct.unpack("3i", credentials)[1]) == os.geteuid()
 
 
 def _unix_address(address: tuple[str, int]) -> str:
@@ -345,13 +385,6 @@ def _send_parts(connection: socket.socket, parts: list[memoryview]) -> None:
     """Send all parts, as many as possible per system call."""
     while parts:
         parts = _drop_bytes(parts, connection.sendmsg(parts[:MAX_PARTS]))
-
-
-def _receive_bytes(connection: socket.socket, length: int) -> memoryview:
-    """Receive exactly this many bytes into new memory; arrays in them are writable."""
-    received = np.empty(length, np.uint8).data
-    _receive_parts(connection, [received])
-    return received
 
 
 def _receive_parts(connection: socket.socket, parts: list[memoryview]) -> None:

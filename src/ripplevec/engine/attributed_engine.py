@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.attributes.state_check import check_attributes
-from ripplevec.attributes.store import AttributeSettings, AttributeStore, WeightChooser, select_attribute_arrays
+from ripplevec.attributes.store import (
+    LEARN_AT_ONCE,
+    AttributeSettings,
+    AttributeStore,
+    WeightChooser,
+    select_attribute_arrays,
+)
 from ripplevec.attributes.weight_choice import choose_weight
 from ripplevec.batch import AttributeRows, Batch, IdColumn, concat_ids
 from ripplevec.engine.attributed_reads import PREFIX, AttributedReads, LocalAttributedReads
@@ -91,8 +97,8 @@ class AttributedEngine(AttributeUpdates, LocalAttributedReads, Engine):
             choose = self._weight_chooser if self.ready else None
             self.attributes.set_start(self.rows_of(batch.attributes.ids), batch.attributes, choose)
 
-    def _follow_arrival(self, ids: IdColumn, attributes: AttributeRows | None) -> None:
-        self._set_attributes(np.unique(self.find_rows(ids)), attributes)
+    def _follow_arrival(self, ids: IdColumn, attributes: AttributeRows | None) -> RowArray:
+        return self._set_attributes(np.unique(self.find_rows(ids)), attributes)
 
     def _follow_delta(self, delta: GraphDelta) -> GraphDelta:
         if delta.vacated_rows.size:
@@ -119,7 +125,7 @@ class AttributedEngine(AttributeUpdates, LocalAttributedReads, Engine):
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Replace the state by arrays that `state` returned, after checking them."""
         saved, columns = strip_prefix(PREFIX, state), self.attributes.columns
-        check_attributes(saved, len(state["placed"]), columns)
+        check_attributes(saved, len(state["placed"]), columns, kept_from=LEARN_AT_ONCE * columns)
         super().restore(state)
         self.attributes = AttributeStore(self.graph, self.attributes.settings)
         self.attributes.restore(saved)

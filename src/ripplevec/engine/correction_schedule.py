@@ -65,7 +65,8 @@ class CorrectionSchedule(EngineReads):
     @property
     def announced_anchors(self) -> int:
         """Number of anchors whose vectors are all served."""
-        return self.anchors - (self.correction is not None and self.correction.swapped)
+        correction = self.correction  # read once: slices beside readers may end it
+        return self.anchors - (correction is not None and correction.swapped)
 
     @property
     def _is_gradual(self) -> bool:
@@ -104,14 +105,9 @@ class CorrectionSchedule(EngineReads):
         pays_for_all = self.growth - self.correction.paid_growth >= self._correction_spread
         if not (self.correction.can_publish or pays_for_all):
             return _NO_ROWS
-        was_swapped = self.correction.swapped
         if pays_for_all:
-            announced = self._advance_correction(self.correction.earn_credit(self.growth))
-        else:
-            announced = self._publish_correction(self.correction)
-        if self.correction is not None and self.correction.swapped and not was_swapped:
-            self.correction.serve_new(moved)
-        return announced
+            return self._advance_correction(self.correction.earn_credit(self.growth))
+        return self._publish_correction(self.correction)
 
     def continue_correction(self) -> None:
         """Compute the slices that the last batch has paid for. For the writer; readers may be active.

@@ -87,6 +87,7 @@ class Engine(CorrectionSchedule, LocalReads):
             self._abandon_correction()
             self.growth_slack = 0.0
         moved = self._follow_batch(batch, moved)
+        self._serve_moved(moved)
         self.update_incomplete = False
         return BatchOutcome(moved, first_new, removed, announcing or self.anchors > anchors_before)
 
@@ -116,7 +117,8 @@ class Engine(CorrectionSchedule, LocalReads):
             due = self._record_batch(len(ids) - 1, edges, moved.size, self.rule.rows_shortened)
             if due or self.correction is not None:
                 self._correct_if_due(due, moved, first_new, self.growth - growth)
-            self._follow_arrival(ids, attributes)
+            self._serve_moved(moved)
+            self._serve_moved(self._follow_arrival(ids, attributes))
         self.update_incomplete = False
         return row
 
@@ -215,8 +217,9 @@ class Engine(CorrectionSchedule, LocalReads):
         """Complete the update by a batch; return all moved rows."""
         return moved
 
-    def _follow_arrival(self, ids: IdColumn, attributes: AttributeRows | None) -> None:
-        """Update what depends on attributes after an arrival; see `AttributedEngine`."""
+    def _follow_arrival(self, ids: IdColumn, attributes: AttributeRows | None) -> RowArray:
+        """Update what depends on attributes after an arrival, and return the moved rows; see `AttributedEngine`."""
+        return np.empty(0, np.int64)
 
     def _follow_delta(self, delta: GraphDelta) -> GraphDelta:
         if self.correction is not None and delta.vacated_rows.size:
@@ -249,6 +252,11 @@ class Engine(CorrectionSchedule, LocalReads):
     def _follow_moved(self, moved: RowArray, first_new: int) -> None:
         if self.correction is not None:
             self.correction.record_batch(self.store, moved, first_new)
+
+    def _serve_moved(self, moved: RowArray) -> None:
+        """Serve the new rows of a correction for all rows that an update reports, not only at their announcement."""
+        if self.correction is not None and self.correction.swapped:
+            self.correction.serve_new(moved)
 
     def _compute_slices(self, correction: GradualCorrection, credit: float) -> None:
         correction.advance(self.store, credit, self.change_threshold, cast(RippleRule, self.rule).threads)

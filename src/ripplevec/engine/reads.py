@@ -382,6 +382,9 @@ class LocalReads(LocalRows, EngineReads):
 
     def get_vector(self, row: int) -> NDArray[np.float32]:
         """Return the vector of one row as users see it."""
+        correction = self.correction
+        if correction is not None and correction.swapped:  # the row may still be served as before the correction
+            return EngineReads.get_vectors(self, np.array([row]))[0]
         return self.rule.to_served(self.store.vectors[row : row + 1])[0]  # faster than an array of one row
 
     def has_edges(self, src: RowArray, dst: RowArray) -> NDArray[np.bool_]:

@@ -153,7 +153,7 @@ def check_rows(graph: Arrays, directed: bool, next_arrival: int) -> int:
     live = arrival[arrival >= 0]
     ordered = live if (np.diff(live) > 0).all() else np.sort(live)
     _reject_if((np.diff(ordered) == 0).any(), "two vertices have the same arrival number")
-    _check_id_text(graph)
+    check_ids(strip_prefix("ids_", dict(graph)))
     return rows
 
 
@@ -212,11 +212,11 @@ def _check_free_rows(state: Arrays) -> None:
     _reject_if(bool(state["placed"][free].any()), "a free row has a vector")
 
 
-def _check_id_text(graph: Arrays) -> None:
+def check_ids(ids: Arrays) -> None:
     """Check that ids are UTF-8 text, or integers of more than 64 bits. `IdTable` checks their positions."""
-    keys, ends = _get_column(graph, "ids_key", np.int64, graph["ids_end"].size), graph["ids_end"]
-    text = _get_column(graph, "ids_text", np.uint8)
-    _get_column(graph, "ids_free", np.int64)
+    ends = _get_column(ids, "end", np.int64)
+    keys, text = _get_column(ids, "key", np.int64, ends.size), _get_column(ids, "text", np.uint8)
+    _get_column(ids, "free", np.int64)
     in_buffer = ends >= 0  # the others are 64-bit integers, or rows without an id
     begins, stops = keys[in_buffer], ends[in_buffer]
     bounds = np.concatenate([np.zeros(1, np.int64), stops])

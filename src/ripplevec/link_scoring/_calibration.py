@@ -33,7 +33,10 @@ class Calibration(NamedTuple):
 @allocation_free(forceinline=True)
 def locate(log_odds: float) -> tuple[int, float]:
     """Return the knot at or before log-odds, and the position between it and the next one, from 0 to 1."""
-    position = min(max((log_odds - FIRST_KNOT) / KNOT_DISTANCE, 0.0), KNOTS - 1.0)
+    position = (log_odds - FIRST_KNOT) / KNOT_DISTANCE
+    if not position > 0.0:  # also if it is not a number: no index may be outside of the knots
+        position = 0.0
+    position = min(position, KNOTS - 1.0)
     knot = min(int(position), KNOTS - 2)
     return knot, position - knot
 

@@ -13,7 +13,7 @@ from ripplevec.batch import Batch, EdgeListLike, Id, IdColumn, IdsLike, Op, id_c
 from ripplevec.changes import Changes
 from ripplevec.embedder import Embedder
 from ripplevec.engine.engine import Engine
-from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
+from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, MAX_COUNT, check_dim, check_ids
 from ripplevec.errors import FormatError, InvalidValueError, check_choice
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.graph.id_table import IdTable
@@ -35,6 +35,9 @@ SAVED_KIND = "link scorer"
 
 SCORER_VERSION = 2  # 1: no calibration
 """Version of the saved scorer. The model in it has a version of its own."""
+
+MAX_NEGATIVES = 10_000
+"""Largest number of random targets that an event is compared with."""
 
 _HISTORY_COLUMNS: dict[str, tuple[Any, tuple[int, ...], int]] = {  # type, shape per vertex, initial value
     "partner": (np.int64, (2, RECENT), -1),
@@ -107,9 +110,9 @@ class LinkScorer:
         seed: int = 0,
         update: Literal["event", "batch"] = "event",
     ) -> None:
-        for name, value, least in (("negatives", negatives, 1), ("seed", seed, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InvalidValueError.of(name, f"a whole number ≥ {least}", value)
+        for name, value, least, most in (("negatives", negatives, 1, MAX_NEGATIVES), ("seed", seed, 0, 2**63 - 1)):
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise InvalidValueError.of(name, f"a whole number from {least} to {most:,}", value)
         check_choice("update", update, ("event", "batch"))
         self.model, self.negatives, self.seed, self.update = model, negatives, seed, update
         self._apply = model.partial_fit if apply is None else apply
@@ -497,21 +500,26 @@ class LinkScorer:
             raise FormatError(f"{directory}: not a saved scorer of this version ({error}). {RESTORE_HINT}") from error
         return scorer
 
-    def _restore(self, arrays: dict[str, NDArray[Any]], events: int) -> None:
-        """Replace the state by saved arrays, after checking everything that the kernels use as an index."""
-        self._ids, self._events = IdTable.from_state(strip_prefix("ids_", arrays)), events
+    def _restore(self, arrays: dict[str, NDArray[Any]], events: Any) -> None:
+        """Replace the state by saved arrays, after checking everything that the kernels rely on."""
+        if isinstance(events, bool) or not isinstance(events, int) or not 0 <= events <= MAX_COUNT:
+            raise InvalidValueError.of("events", "a number of events", events)
+        ids = strip_prefix("ids_", arrays)
+        check_ids(ids)
+        self._ids, self._events = IdTable.from_state(ids), events
         rows = self._ids.row_count
+        limits = {"partner": (-1, rows - 1), "tick": (0, events), "repeats": (0, MAX_COUNT), "events": (0, MAX_COUNT)}
         for name, column in self._columns.items():
             saved = arrays[f"history_{name}"]
-            _check_column(name, saved, column.grow(rows))
+            _check_column(name, saved, column.grow(rows), *limits[name])
             column.array[:] = saved
         for name, part in self._learned().items():
-            _check_column(name, arrays[f"learned_{name}"], part)
+            bound = float(MAX_COUNT)
+            _check_column(name, arrays[f"learned_{name}"], part, 0.0 if name in Calibration._fields else -bound, bound)
             part[:] = arrays[f"learned_{name}"]
+        _check_covariance(self._regression.covariance)
         self._targets = arrays["targets"]
-        for indices, least in ((self._columns["partner"].array, -1), (self._targets, 0)):
-            if indices.size and (indices.dtype != np.int64 or indices.min() < least or indices.max() >= rows):
-                raise InvalidValueError.of("rows", f"{least} to {rows - 1}", f"{indices.min()} to {indices.max()}")
+        _check_column("targets", self._targets, np.empty(self._targets.size, np.int64), 0, rows - 1)
 
 
 def _candidate_column(candidates: CandidatesLike | None, sources: int) -> tuple[IdColumn, int | None]:
@@ -525,6 +533,16 @@ def _candidate_column(candidates: CandidatesLike | None, sources: int) -> tuple[
     return id_column(candidates, "candidates"), None
 
 
-def _check_column(name: str, saved: NDArray[Any], expected: NDArray[Any]) -> None:
+def _check_column(name: str, saved: NDArray[Any], expected: NDArray[Any], least: float, most: float) -> None:
+    """Raise if a saved array has another type or shape than expected, or values out of range."""
     if saved.shape != expected.shape or saved.dtype != expected.dtype:
         raise InvalidValueError.of(name, f"{expected.dtype} of shape {expected.shape}", f"{saved.dtype}, {saved.shape}")
+    if saved.size and not (least <= saved.min() and saved.max() <= most):  # false for NaN, too
+        raise InvalidValueError.of(name, f"{least:g} to {most:g}", f"{saved.min()} to {saved.max()}")
+
+
+def _check_covariance(covariance: NDArray[np.float64]) -> None:
+    """Raise if a matrix is not symmetric and positive semidefinite: learning would diverge."""
+    tolerance = 1e-6 * max(1.0, float(np.abs(covariance).max()))
+    if np.abs(covariance - covariance.T).max() > tolerance or np.linalg.eigvalsh(covariance)[0] < -tolerance:
+        raise InvalidValueError.of("covariance", "a symmetric matrix without negative eigenvalues", "another one")

@@ -14,8 +14,8 @@ loaded on a machine without a GPU, views with `device="auto"` compute the same s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from os import getpid
 from typing import Any, ClassVar, Self
@@ -31,6 +31,7 @@ from ripplevec.rules.correction_workspace import Workspace
 from ripplevec.rules.gradual_correction import SAVED_BLOCKS, GradualCorrection, Version
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.growable_array import GrowableArray
+from ripplevec.util.parallel import submit
 from ripplevec.views.base import Basis
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.operators import resolve_device
@@ -115,7 +116,7 @@ class DeviceCorrection(GradualCorrection):
 
     def _finish_copy(self) -> None:
         self._begin_stage("solve")
-        self._solution = self._submit_solve()
+        self._solution = submit(_device_thread(getpid()), self._solve), getpid()
 
     # ------------------------------------------------------------------ solve
 
@@ -128,8 +129,8 @@ class DeviceCorrection(GradualCorrection):
         per_row = self._degree * COST["filter"] + cost_per_row("probe", rows) + cost_per_row("project", rows)
         return rows * per_row + super().wait_cost
 
-    def _submit_solve(self) -> Future[Any]:
-        return _device_thread(getpid()).submit(self._solve)
+    def _solve_work(self) -> Callable[[], Any]:
+        return self._solve
 
     def _solve(self) -> list[Basis]:
         snapshot = self._used_snapshot
@@ -148,7 +149,7 @@ class DeviceCorrection(GradualCorrection):
         """Write new rows; zero for vertices without edges, and for those that arrived after the snapshot."""
         snapshot, links = self._used_snapshot, store.graph.adjacency.links
         if self._bases is None:  # the model was just loaded
-            self._bases = self._submit_solve().result()
+            self._bases = self._solve()
         rows, known = np.zeros((last - first, self.new.dim), np.float32), slice(first, min(last, snapshot.rows))
         if known.stop > first:
             rows[: known.stop - first] = concatenate_views(self._bases, first, known.stop)

@@ -50,7 +50,7 @@ from ripplevec.rules.correction_pace import CorrectionPace, cost_per_row, sample
 from ripplevec.rules.correction_workspace import Workspace
 from ripplevec.rules.scaled_filter import ScaledFilter, bound_spectrum
 from ripplevec.rules.vector_store import KernelStateCache, VectorStore
-from ripplevec.util.parallel import for_each_block, limit_blas_to_one_thread
+from ripplevec.util.parallel import for_each_block, limit_blas_to_one_thread, submit
 from ripplevec.views.base import MIN_EIGENVALUE
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.solvers import solve_projected
@@ -128,7 +128,7 @@ class GradualCorrection(CorrectionPace):
         self.unplaced = [np.empty((0, 2), np.int64)]  # rows with edges but no vector so far, and arrival numbers
         super().__init__(self.filter.degree, dim)
         self.waited = 0.0  # cost of the solve in progress that is already paid
-        self._solution: Future[Any] | None = None
+        self._solution: tuple[Future[Any] | None, int] | None = None  # submitted work, and the process
         self._states = KernelStateCache()
         self._step_of_unit: tuple[float, FilterStep] | None = None  # cached
         self._axes: NDArray[np.float32] | None = None  # cached; see `_old_to_new_axes`
@@ -396,11 +396,11 @@ class GradualCorrection(CorrectionPace):
         self.grams, self.sampled_active = self.sums[0].copy(), float(self.sums[1][0])
         self.grams[[0, 2]] = upper + np.triu(upper, 1).swapaxes(1, 2)
         self._begin_stage("solve")
-        self._solution = self._submit_solve()
+        self._solution = submit(_solver(), self._solve_work()), getpid()
 
-    def _submit_solve(self) -> Future[Any]:
+    def _solve_work(self) -> Callable[[], Any]:
         mean_degree = self.block_totals[1] / max(self.block_totals[2], 1.0)
-        return _solver().submit(partial(_solve_views, self.new, self.grams, mean_degree, self.sampled_active))
+        return partial(_solve_views, self.new, self.grams, mean_degree, self.sampled_active)
 
     @property
     def wait_cost(self) -> float:
@@ -412,8 +412,10 @@ class GradualCorrection(CorrectionPace):
         self.waited += credit
         if self.waited < self.wait_cost:
             return 0.0
-        submit = self._submit_solve if self.stage_name == "solve" else self._submit_alignment
-        solution = (self._solution or submit()).result()  # not submitted yet if the model was just loaded
+        work = self._solve_work() if self.stage_name == "solve" else self._alignment_work()
+        future, process = self._solution or (None, 0)
+        # Not submitted if the model was just loaded; in a forked child, the thread that solves does not exist.
+        solution = work() if future is None or process != getpid() else future.result()
         credit, self.waited, self._solution = self.waited - self.wait_cost, 0.0, None
         with limit_blas_to_one_thread():  # the same bits on machines with any number of cores
             if self.stage_name == "solve":
@@ -538,10 +540,10 @@ class GradualCorrection(CorrectionPace):
         products, rotation = self.sums[0], self.old.rotation
         self.products, self.new.longest[:] = products.copy() if rotation is None else products @ rotation, self.sums[1]
         self._begin_stage("align")
-        self._solution = self._submit_alignment()
+        self._solution = submit(_solver(), self._alignment_work()), getpid()
 
-    def _submit_alignment(self) -> Future[Any]:
-        return _solver().submit(partial(_solve_rotation, self.products))
+    def _alignment_work(self) -> Callable[[], Any]:
+        return partial(_solve_rotation, self.products)
 
     def _finish_align(self, rotation: NDArray[np.float64] | None) -> None:
         if rotation is None or not np.isfinite(self.new.longest).all():
@@ -559,8 +561,7 @@ class GradualCorrection(CorrectionPace):
         """
         workspace, arrival = self.workspace, store.graph.arrival
         workspace.grow(store.graph.adjacency.capacity)
-        if self.swapped:
-            self.serve_new(moved)
+        if self.swapped:  # the new rows have replaced the old ones
             return
         filtered = self.stage > _FILTER or (self.stage == _FILTER and self.filter.in_last_step)
         workspace.record_moved(moved, arrival, first_new, with_known=filtered)

@@ -25,6 +25,7 @@ class Limits:
     events: int = 100_000  # per request
     ids: int = 10_000  # per request for vectors
     neighbors: int = 1_000  # per response of `nearest`
+    comparisons: int = 20_000_000  # of a request's queries with vectors; writers wait for them
     queue_requests: int = 1_024  # requests in the write queue
     queue_events: int = 1_000_000  # events in the write queue
     queue_seconds: float = 30.0  # expected wait of a batch for the writer

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import cache
 from threading import Lock, get_native_id, local
@@ -51,7 +51,12 @@ def for_each_block(work: Callable[[int, int], None], length: int, *, size: int, 
     if not pool_tasks:
         process_blocks()
         return
-    futures = [_pool(threads, os.getpid(), _thread.background).submit(process_blocks) for _ in pool_tasks]
+    futures = []
+    for _ in pool_tasks:
+        future = submit(_pool(threads, os.getpid(), _thread.background), process_blocks)
+        if future is None:
+            break
+        futures.append(future)
     try:
         process_blocks()
     finally:
@@ -59,6 +64,19 @@ def for_each_block(work: Callable[[int, int], None], length: int, *, size: int, 
         wait(started)
     for future in started:
         future.result()
+
+
+def submit(pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Future[Result] | None:
+    """Submit work to a pool; return None if pools accept none, because the main thread of the program has ended.
+
+    Other threads of the program continue then, and have to do the work themselves.
+    """
+    try:
+        return pool.submit(work)
+    except RuntimeError as error:
+        if "shutdown" not in str(error):
+            raise
+        return None
 
 
 def run_in_background(work: Callable[[], Result]) -> Result:

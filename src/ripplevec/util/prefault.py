@@ -9,11 +9,13 @@ from __future__ import annotations
 import ctypes
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from os import getpid
 from typing import Any
 
 from numpy.typing import NDArray
+
+from ripplevec.util.parallel import submit
 
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE: allocates pages as a write would, and leaves their content unchanged
 _PIECE = 1 << 21  # bytes per call: the kernel holds a lock during a call, for which a thread that allocates waits
@@ -28,7 +30,7 @@ def prefault(array: NDArray[Any]) -> Future[int] | None:
     """
     if sys.platform != "linux" or not array.size:
         return None
-    return _thread_of_process(getpid()).submit(_populate, array)
+    return submit(_thread_of_process(getpid()), partial(_populate, array))
 
 
 def _populate(array: NDArray[Any]) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from os import getpid
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ripplevec.util.parallel import submit
 from ripplevec.views.graph_sample import SampledGraph
 from ripplevec.views.recipes import Recipes
 from ripplevec.views.view_choice import ViewChoice, reconsider_views
@@ -22,11 +23,13 @@ class BackgroundChoice:
         self.graph = graph
         self._arguments = graph, recipes, current, dim, seed, 1
         self._process = getpid()
-        self._future: Future[ViewChoice] = _worker(self._process).submit(reconsider_views, *self._arguments)
+        self._future = submit(_worker(self._process), partial(reconsider_views, *self._arguments))
 
     def result(self) -> ViewChoice:
         """Return the choice; wait for it if necessary. A forked child computes it again: it has no such thread."""
-        return self._future.result() if self._process == getpid() else reconsider_views(*self._arguments)
+        if self._future is None or self._process != getpid():
+            return reconsider_views(*self._arguments)
+        return self._future.result()
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the sample as arrays, for saving."""

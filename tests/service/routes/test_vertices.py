@@ -109,6 +109,18 @@ def test_neighbors_above_the_limit_of_a_response_are_refused(start: Any) -> None
     assert answer["neighbors"] == [[3, 1.0], [2, 1.0], [1, 1.0]]
 
 
+def test_queries_that_are_compared_with_too_many_vectors_are_refused(start: Any) -> None:
+    service = start(limits=Limits(comparisons=20))
+    service.edges(*(["hub", number] for number in range(9)))
+    for path, name in (("/v1/nearest/many", "nearest"), ("/v1/recommend", "recommended")):
+        answer = service.http.post(path, json={"vertices": ["hub", 1, 2]})
+        assert answer.status_code == 413
+        assert answer.json()["error"] == "expected at most 2 queries of 10 vectors each, got 3"
+        for accepted in ({"vertices": ["hub", 1]}, {"vertices": ["hub", 1, 2], "among": [1, 2, 3]}):
+            answer = service.http.post(path, json=accepted)
+            assert len(answer.json()[name]) == len(accepted["vertices"])
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [

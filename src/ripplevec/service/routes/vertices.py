@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import Id
 from ripplevec.io.arrow_ipc import encode_arrow_stream
+from ripplevec.search.searcher import MAX_EXACT_VERTICES
 from ripplevec.service import model_reads, schemas
 from ripplevec.service.fast_read import read_labeled_vertex
 from ripplevec.service.lifecycle import Runtime
@@ -143,6 +144,7 @@ async def nearest_many(request: Request) -> Response:
         _check_k(runtime, body.k)
         _check_length(runtime, "queries times k", len(queries) * body.k)
         _check_length(runtime, "candidates", len(body.among or []))
+        _check_comparisons(runtime, len(queries), body.among)
         read = partial(runtime.model.nearest_many_with_sequence, queries, body.k, among=body.among)
         sequence, neighbors = await runtime.run_search(read, receive=request.receive)
     return json_response({"sequence": sequence, "nearest": neighbors})
@@ -271,6 +273,7 @@ async def recommend(request: Request) -> Response:
         _check_k(runtime, body.k)
         _check_length(runtime, "vertices times k", len(body.vertices) * body.k)
         _check_length(runtime, "candidates", len(body.among or []))
+        _check_comparisons(runtime, len(body.vertices), body.among)
         read = partial(
             runtime.model.recommend_with_sequence,
             body.vertices,
@@ -287,6 +290,15 @@ def _check_k(runtime: Runtime, k: int) -> None:
     limit = runtime.settings.limits.neighbors
     if k > limit:
         raise RejectedRequest(422, f"k: expected at most {limit:,}, got {k:,}")
+
+
+def _check_comparisons(runtime: Runtime, queries: int, among: list[Id] | None) -> None:
+    """Reject a request of several queries that would be compared with too many vectors: writers wait for it."""
+    limit = runtime.settings.limits.comparisons
+    candidates = min(len(runtime.model), MAX_EXACT_VERTICES) if among is None else len(among)
+    if queries > 1 and queries * candidates > limit:
+        most = max(limit // candidates, 1)
+        raise RejectedRequest(413, f"expected at most {most:,} queries of {candidates:,} vectors each, got {queries:,}")
 
 
 def _check_length(runtime: Runtime, name: str, length: int) -> None:
