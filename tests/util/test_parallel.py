@@ -99,6 +99,33 @@ def test_limit_blas_restores_the_number_of_threads(blas_limit: Any) -> None:
             assert threads() == {2}
 
 
+def test_limit_blas_in_a_forked_child_does_not_wait_for_threads_of_the_parent(blas_limit: Any) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def limit() -> None:
+        with limit_blas_to_one_thread(), parallel._blas_lock:
+            entered.set()
+            leave.wait(120)
+
+    def limit_in_child() -> None:
+        with limit_blas_to_one_thread():
+            assert len(parallel._blas_limit.contexts) == 1
+        assert parallel._blas_limit.original is None
+
+    thread = threading.Thread(target=limit)
+    thread.start()
+    assert entered.wait(120)
+    child = multiprocessing.get_context("fork").Process(target=limit_in_child)
+    child.start()
+    child.join(60)
+    alive = child.is_alive()
+    child.kill()
+    leave.set()
+    thread.join()
+    assert not alive
+    assert child.exitcode == 0
+
+
 def test_limit_blas_in_another_thread_takes_effect_and_ends(blas_limit: Any) -> None:
     """The main thread has set a limit first; OpenBLAS would otherwise use all cores in the other thread."""
 

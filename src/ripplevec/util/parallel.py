@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import cache
-from threading import Lock, get_native_id, local
+from threading import Lock, get_ident, get_native_id, local
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -146,7 +146,10 @@ def _release_control_of_blas() -> None:
 
 
 class _BlasContext:
-    """One active context."""
+    """One active context, and the thread that it belongs to."""
+
+    def __init__(self) -> None:
+        self.thread = get_ident()
 
 
 class _BlasLimit:
@@ -162,6 +165,19 @@ class _BlasLimit:
 
 
 _blas_limit, _blas_lock = _BlasLimit(), Lock()
+
+
+def _forget_other_threads() -> None:
+    """Remove the contexts of threads that a forked child does not have; one of them may have held the lock."""
+    global _blas_lock
+    _blas_lock = Lock()
+    for context in list(_blas_limit.contexts):
+        if context.thread != get_ident():
+            _blas_limit.contexts.discard(context)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(after_in_child=_forget_other_threads)
 
 
 @cache
