@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from ripplevec import Embedder
 from ripplevec.cluster import ShardedEmbedder
+from ripplevec.util.parallel import resolve_threads
 
 DIM, START = 128, 20_000
 SHARDS = (1, 2, 4, 8)
@@ -111,7 +112,7 @@ def measure(vertices: int) -> dict[str, Any]:
     ray.init("local", num_cpus=os.cpu_count(), include_dashboard=False, object_store_memory=STORE, log_to_driver=False)
     single = grow_model(Embedder(dim=DIM, anchor_growth=0), vertices)
     seconds, loads = time_batches(single, vertices), [os.getloadavg()[0]]
-    metrics: dict[str, Any] = {"vertices": vertices, "cores": os.cpu_count()}
+    metrics: dict[str, Any] = {"vertices": vertices, "cores": resolve_threads(None)}
     metrics |= {f"single_{name}": value for name, value in seconds.items() if not name.startswith("processor")}
     for shards in SHARDS:
         results = measure_shards(shards, vertices, single.digest())

@@ -74,7 +74,9 @@ def _describe_cost(records: dict[str, Any]) -> str:
         f"{shares[1]} at {SIZES[1]:,}. Over HTTP, an arrival with five edges takes {plain:.0f} µs without anchors and "
         f"{anchored:.0f} µs with them. The slowest arrival at {SIZES[-1]:,} vertices took "
         f"{large['default_slowest_us'] / 1_000:.1f} ms; without anchors, in the same run, "
-        f"{large['without_slowest_us'] / 1_000:.1f} ms: an arrival sometimes waits for the machine."
+        f"{large['without_slowest_us'] / 1_000:.1f} ms. None took more than "
+        f"{large['default_thread_slowest_us'] / 1_000:.1f} and {large['without_thread_slowest_us'] / 1_000:.1f} ms of "
+        "processor time: the rest is waiting for the machine."
     )
 
 
