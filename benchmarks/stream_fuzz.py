@@ -239,9 +239,13 @@ def check_vectors(model: Embedder, where: str) -> None:
 
 
 def check_overlap(model: Embedder, stream: RandomStream, where: str, anchored: bool) -> float:
-    """Return the share of nearest neighbors that agree with a fresh fit; too few right after an anchor are a fault."""
+    """Return the share of nearest neighbors that agree with a fresh fit; too few right after an anchor are a fault.
+
+    The fresh fit has the views that the model has chosen: other ones may describe the graph as well, but differently.
+    """
     edges = [(u, v, weight) for (u, v), weight in stream.edges.items()]
-    fresh = Embedder(**stream.parameters).fit(edges)
+    views = model.diagnostics().get("views", "auto")
+    fresh = Embedder(**stream.parameters, views=views).fit(edges)
     ids = fresh.ids
     overlap = neighbor_overlap(model.vectors(ids), fresh.to_numpy())
     if anchored and overlap < MIN_OVERLAP:

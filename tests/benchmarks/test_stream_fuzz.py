@@ -42,6 +42,10 @@ def test_every_graph_of_a_stream_of_cliques_can_be_fitted(fuzz: Any) -> None:
         assert Embedder(dim=8, threads=1).fit(edges).to_numpy().any()
 
 
+def test_run_stream_compares_with_the_views_that_the_model_has_chosen(fuzz: Any) -> None:
+    assert fuzz.run_stream(fuzz.create_stream(902120010, 36))["least_overlap"] > fuzz.MIN_OVERLAP
+
+
 def test_run_stream_without_length_bound_raises(fuzz: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check uses the real bound; the model works without one."""
     original = coordinates.Coordinates.refresh_coefficients
