@@ -15,7 +15,7 @@ RESULTS = Path(__file__).resolve().parents[2] / "results"
 RECORDS = sorted(path.stem for path in RESULTS.glob("*.json"))
 
 # Records from before their programs named the commit. Remove a name when its record is made again; add none.
-WITHOUT_COMMIT = {"crash", "power_cuts"}
+WITHOUT_COMMIT = {"crash"}
 MODIFIED: set[str] = set()  # made with changes that were not committed
 
 
