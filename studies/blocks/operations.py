@@ -15,13 +15,15 @@ def sizes() -> str:
     memory = read_record("memory.json")
     if memory is None:
         return MISSING
-    resident, peak = memory["resident_beyond_imports_mb"], memory["peak_with_anchor_mb"]
+    resident = memory["resident_beyond_imports_mb"]
+    gradual, immediate = memory["peak_with_gradual_anchor_mb"], memory["peak_with_anchor_mb"]
     per_edge = (resident * 2**20 - VECTOR_BYTES * memory["vertices"]) / memory["edges"]
     return fill(
         f"{memory['vertices']:,} vertices with 128 dimensions and {memory['edges']:,} edges take {resident:,.0f} MB, "
         f"in addition to the {memory['resident_mb'] - resident:,.0f} MB of the libraries. That is {VECTOR_BYTES} bytes "
         f"per vertex for its vector (4 × dimensions) and about {per_edge:.0f} bytes per edge for everything else. The "
-        f"total peak during an anchor is {peak:,.0f} MB (`python benchmarks/memory.py`).",
+        f"total peak is {gradual:,.0f} MB during a gradual anchor, the default, and {immediate:,.0f} MB during "
+        "`model.anchor()` (`python benchmarks/memory.py`).",
         120,
     )
 
