@@ -3,8 +3,8 @@
     python benchmarks/memory.py [--vertices 1000000] [--json FILE]
 
 The graph is streamed in batches after a start on 1 % of it, and then corrected by `model.anchor()`. A second model
-starts with 96 % of the graph, and has a gradual anchor while the rest arrives, as models have by default. Memory is that
-of the process, in total and in addition to what it used before.
+starts with 96 % of the graph, and has a gradual anchor while the rest arrives, as models have by default. Memory is
+that of the process, in total and in addition to what it used before.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ def in_numbers() -> str:
         f"(median; mean {figures['default_mean_us']:.0f} µs, occasional corrections of all vectors included) on two "
         f"cores. "
         f"{memory['vertices']:,} vertices with {memory['edges'] / 1e6:.0f} million edges need "
-        f"{memory['resident_mb'] / 1_000:.1f} GB of memory.",
+        f"{memory['resident_mb'] / 1_000:.1f} GB of memory, and {memory['peak_with_gradual_anchor_mb'] / 1_000:.1f} GB "
+        "during a correction.",
         120,
     )
 
