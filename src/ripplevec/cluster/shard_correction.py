@@ -188,9 +188,6 @@ class RemoteCorrection(CorrectionPace):
         """Stop the correction on all shards."""
         self._engine.query("abandon_correction")
 
-    def serve_new(self, rows: RowArray) -> None:
-        """Do nothing: all rows are served from the new ones at once."""
-
     def progress(self) -> NDArray[np.float64]:
         """Return numbers that differ between two corrections that have not computed the same."""
         return np.concatenate([[self.credit, self.paid_growth], *self._engine.query("report_progress")])

@@ -30,7 +30,7 @@ SPREAD_VERTICES = 40_000
 """The cost is spread over at most this share of the growth between two anchors: vertices / SPREAD_VERTICES, up to 1/2.
 A smaller graph costs less to correct, and its corrections are complete sooner."""
 
-_NO_ROWS = np.empty(0, np.int64)
+NO_ROWS = np.empty(0, np.int64)
 
 
 class CorrectionSchedule(EngineReads):
@@ -91,7 +91,7 @@ class CorrectionSchedule(EngineReads):
         `batch_growth` is the growth of the graph by the batch, which may begin a correction and pay for a part of it.
         """
         if not (self._is_gradual and self.ready):
-            return self._anchor_in_batch() if due else _NO_ROWS
+            return self._anchor_in_batch() if due else NO_ROWS
         if self.correction is not None:
             self._follow_moved(moved, first_new)
         elif due and self.edges:
@@ -101,10 +101,10 @@ class CorrectionSchedule(EngineReads):
                 return self._anchor_in_batch()
             self.correction.plan(self._row_count, self._correction_spread, self.growth - overdue)
         if self.correction is None:
-            return _NO_ROWS
+            return NO_ROWS
         pays_for_all = self.growth - self.correction.paid_growth >= self._correction_spread
         if not (self.correction.can_publish or pays_for_all):
-            return _NO_ROWS
+            return NO_ROWS
         if pays_for_all:
             return self._advance_correction(self.correction.earn_credit(self.growth))
         return self._publish_correction(self.correction)
@@ -124,7 +124,7 @@ class CorrectionSchedule(EngineReads):
 
         With `hidden_only`, nothing changes for readers: the next batch publishes what has been computed.
         """
-        announced = [_NO_ROWS]
+        announced = [NO_ROWS]
         while (correction := self.correction) is not None:
             try:
                 if credit > 0:
@@ -156,8 +156,8 @@ class CorrectionSchedule(EngineReads):
         """Stop the current correction; return the rows that are served from it only now."""
         correction = self.correction
         if correction is None:
-            return _NO_ROWS
-        announced = self._advance_correction(inf) if correction.swapped else _NO_ROWS
+            return NO_ROWS
+        announced = self._advance_correction(inf) if correction.swapped else NO_ROWS
         self._abandon_correction()
         return announced
 

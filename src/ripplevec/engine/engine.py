@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ripplevec.batch import AttributeRows, Batch, Id, IdColumn
 from ripplevec.changes import BatchOutcome
-from ripplevec.engine.correction_schedule import CorrectionSchedule
+from ripplevec.engine.correction_schedule import NO_ROWS, CorrectionSchedule
 from ripplevec.engine.digest import StateSnapshot
 from ripplevec.engine.reads import LocalReads
 from ripplevec.engine.state_validation import check_state
@@ -219,7 +219,7 @@ class Engine(CorrectionSchedule, LocalReads):
 
     def _follow_arrival(self, ids: IdColumn, attributes: AttributeRows | None) -> RowArray:
         """Update what depends on attributes after an arrival, and return the moved rows; see `AttributedEngine`."""
-        return np.empty(0, np.int64)
+        return NO_ROWS
 
     def _follow_delta(self, delta: GraphDelta) -> GraphDelta:
         if self.correction is not None and delta.vacated_rows.size:
