@@ -23,7 +23,13 @@ def stored_vectors(directory: Path) -> dict[Any, list[float]]:
     database = lancedb.connect(directory)
     if "vertices" not in database.list_tables().tables:
         return {}
-    rows = database.open_table("vertices").to_arrow().to_pylist()
+    try:
+        table = database.open_table("vertices")
+    except ValueError as error:  # its folder is listed before its first version is written
+        if "was not found" not in str(error):
+            raise
+        return {}
+    rows = table.to_arrow().to_pylist()
     return {int(row["id"]) if row["integer"] else row["id"]: row["vector"] for row in rows}
 
 
