@@ -9,7 +9,6 @@ process that started it.
 from __future__ import annotations
 
 import os
-from math import inf
 from threading import Thread
 
 import numpy as np
@@ -18,6 +17,7 @@ from ripplevec.embedder import Embedder
 from ripplevec.graph.id_table import encode_ids
 from ripplevec.rules import _arrival_kernel, _kernels
 from ripplevec.rules.ripple import RippleRule
+from ripplevec.rules.stream_kernels import run_small_stream
 
 
 def compile_arrival_kernels() -> None:
@@ -37,18 +37,6 @@ def compile_arrival_kernels() -> None:
     _arrival_kernel.apply_arrival(rule._arrival_context(store), ids, np.ones(1, np.float32), 1, 0)
 
 
-def compile_correction_kernels() -> None:
-    """Run a gradual anchor on a small model, with an arrival in the middle of it."""
-    model = Embedder(dim=2, views="communities").fit([(u, (u + step) % 20) for u in range(20) for step in (1, 2)])
-    engine = model._engine
-    rule = engine.rule
-    assert isinstance(rule, RippleRule)
-    engine.correction = rule.begin_correction(engine.store, engine.sequence)
-    engine.correction.advance(engine.store, 1.0, 0.0, 1)
-    model.add_vertex(20, [0, 1])
-    engine._advance_correction(inf)
-
-
 def _end_with_parent() -> None:
     os.read(0, 1)  # not through sys.stdin: a thread that holds its lock at the end of the process would abort it
     os._exit(1)
@@ -57,4 +45,4 @@ def _end_with_parent() -> None:
 if __name__ == "__main__":
     Thread(target=_end_with_parent, daemon=True).start()
     compile_arrival_kernels()
-    compile_correction_kernels()
+    run_small_stream()

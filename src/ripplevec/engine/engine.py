@@ -25,6 +25,7 @@ from ripplevec.graph.id_table import encode_ids
 from ripplevec.rules.base import Rule
 from ripplevec.rules.gradual_correction import GradualCorrection, is_correction
 from ripplevec.rules.ripple import RippleRule
+from ripplevec.rules.stream_kernels import load_stream_kernels
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.temporal.edge_aging import EdgeAging
 from ripplevec.views.base import Progress
@@ -66,6 +67,7 @@ class Engine(CorrectionSchedule, LocalReads):
         self.events = self._count_events(batch)
         if self.graph.adjacency.edge_count:
             self.rule.start(self.store, progress)
+            load_stream_kernels(self.rule, len(self))
         self._record_size()
 
     def apply(self, batch: Batch) -> BatchOutcome:
@@ -187,6 +189,7 @@ class Engine(CorrectionSchedule, LocalReads):
         # An anchor that an earlier version had begun is dropped: the next one corrects all vectors.
         self.correction = self._restore_correction(pending, self) if is_correction(pending) else None
         self.growth_slack = 0.0
+        load_stream_kernels(self.rule, len(self))
 
     def _graph_steps(self, batch: Batch) -> Iterable[GraphDelta]:
         """Return the steps of a batch, applied to the graph as they are iterated.
