@@ -39,11 +39,11 @@ def adjacency_matrix(engine: Engine) -> NDArray[np.float64]:
 def make_step(bounds: NDArray[np.int64], seed: int = 0) -> FilterStep:
     rng, views = np.random.default_rng(seed), len(bounds) - 1
     per_view = np.column_stack([rng.uniform(0.5, 3, views), rng.standard_normal((views, 3))])
-    return FilterStep(bounds, per_view, rng.standard_normal((3, DIM)).astype(np.float32))
+    return FilterStep(0, bounds, per_view, rng.standard_normal((3, DIM)).astype(np.float32))
 
 
-def random_block(seed: int, rows: int = 200) -> NDArray[np.float32]:
-    return np.random.default_rng(seed).standard_normal((rows, DIM)).astype(np.float32)
+def random_block(seed: int, rows: int = 200, columns: int = DIM) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).standard_normal((rows, columns)).astype(np.float32)
 
 
 def expected_sums(engine: Engine, block: NDArray[Any], rows: RowRange) -> tuple[NDArray[np.float64], list[float]]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ripplevec import Batch, Embedder
 from ripplevec.rules import _correction_kernels as kernels
 from ripplevec.rules._correction_kernels import MAX_ENTRY, MAX_NEIGHBORS, SLICE_ROWS, FilterStep, RowRange
+from ripplevec.rules.correction_workspace import select_columns
 from ripplevec.rules.vector_store import VectorStore
 
 RANGES = [(0, 200), (0, SLICE_ROWS), (70, 150), (199, 200)]
@@ -20,15 +21,24 @@ RANGES = [(0, 200), (0, SLICE_ROWS), (70, 150), (199, 200)]
 @pytest.mark.parametrize("parameters", [{}, {"half_life": 2.0}, {"directed": True}])
 @pytest.mark.parametrize("bounds", BOUNDS, ids=len)
 @pytest.mark.parametrize("part", RANGES)
+@pytest.mark.parametrize("forward", [True, False])
 def test_filter_rows_equals_dense_recurrence(
-    parameters: dict[str, Any], bounds: NDArray[np.int64], part: tuple[int, int]
+    parameters: dict[str, Any], bounds: NDArray[np.int64], part: tuple[int, int], forward: bool
 ) -> None:
-    engine, step = make_engine(**parameters), make_step(bounds)
+    """Source and target are columns of larger blocks; the other columns stay as they are."""
+    engine, step = make_engine(**parameters), make_step(bounds)._replace(first=3)
     unit, links = engine.graph.adjacency.weight_scale.unit, engine.graph.adjacency.links
     assert (unit != 1) == ("half_life" in parameters)
-    current, target, rows = random_block(1), random_block(2), RowRange(*part, 1 / unit)
-    before, sums, totals = target.copy(), np.zeros((4, DIM)), np.zeros(4)
-    kernels.filter_rows(links, engine.graph.arrival, step, rows, current, target, sums, totals)
+    wide, narrow, rows = random_block(1, columns=DIM + 7), random_block(2), RowRange(*part, 1 / unit)
+    sums, totals, others = np.zeros((4, DIM + 7)), np.zeros(4), [0, 1, 2, *range(3 + DIM, DIM + 7)]
+    blocks, columns = (wide[:, 3 : 3 + DIM], narrow), (select_columns(wide, 3, DIM), select_columns(narrow, 0, DIM))
+    unchanged = wide[:, others].copy()
+    (current, target), (source, written) = (blocks, columns) if forward else (blocks[::-1], columns[::-1])
+    before = target.copy()
+    kernels.filter_rows(links, engine.graph.arrival, step, rows, source, written, sums, totals)
+    np.testing.assert_array_equal(wide[:, others], unchanged)
+    assert not sums[:, others].any()
+    sums = sums[:, 3 : 3 + DIM]
 
     shift, center, constant = step.per_column.astype(np.float64)
     applied = adjacency_matrix(engine) @ current.astype(np.float64) - np.outer(links.strength[:200], shift) - center
@@ -57,9 +67,9 @@ def test_filter_rows_first_step_ignores_the_target() -> None:
             engine.graph.arrival,
             step,
             RowRange(0, 200, 1.0),
-            random_block(1),
-            target,
-            np.zeros((2, DIM)),
+            select_columns(random_block(1), 0, DIM),
+            select_columns(target, 0, DIM),
+            np.zeros((4, DIM)),
             np.zeros(4),
         )
         results.append(target)
@@ -137,18 +147,20 @@ def test_filter_rows_of_a_hub_reads_an_unbiased_sample() -> None:
     links, hub = engine.graph.adjacency.links, engine.find_row(0)
     assert links.degree[hub] == leaves
     bounds = np.array([0, DIM])
-    step = FilterStep(bounds, np.array([[1.0, 1.0, 0.0, 0.0]]), np.zeros((3, DIM), np.float32))
+    step = FilterStep(0, bounds, np.array([[1.0, 1.0, 0.0, 0.0]]), np.zeros((3, DIM), np.float32))
     rows = engine.graph.row_count
     for offset in (0.0, 3.0):
         current, target = random_block(4, rows) + np.float32(offset), np.zeros((rows, DIM), np.float32)
         sums, totals = np.zeros((4, DIM)), np.zeros(4)
-        arguments = RowRange(hub, hub + 1, 1.0), current, target, sums, totals
+        source, written = select_columns(current, 0, DIM), select_columns(target, 0, DIM)
+        arguments = RowRange(hub, hub + 1, 1.0), source, written, sums, totals
         kernels.filter_rows(links, engine.graph.arrival, step, *arguments)
         exact = np.delete(current, hub, axis=0).mean(axis=0)
         np.testing.assert_allclose(target[hub], exact, atol=6 / np.sqrt(MAX_NEIGHBORS))
         assert (np.abs(target[hub] - exact) > 1e-6).any()  # a sample, not the sum
         again = np.zeros_like(target)
-        kernels.filter_rows(links, engine.graph.arrival, step, arguments[0], current, again, sums, totals)
+        written = select_columns(again, 0, DIM)
+        kernels.filter_rows(links, engine.graph.arrival, step, arguments[0], source, written, sums, totals)
         np.testing.assert_array_equal(again, target)
 
 

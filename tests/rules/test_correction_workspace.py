@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from ripplevec import Embedder
-from ripplevec.rules.correction_workspace import Workspace
+from ripplevec.rules.correction_workspace import Workspace, count_spare_columns, select_columns
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.growable_array import GrowableArray
+from ripplevec.views._kernels import get_row
 
 
 def make_store(**parameters: Any) -> VectorStore:
@@ -16,7 +17,7 @@ def make_store(**parameters: Any) -> VectorStore:
 
 
 def make_workspace(store: VectorStore) -> Workspace:
-    workspace = Workspace(store)
+    workspace = Workspace(store, parts=2)
     workspace.grow(store.graph.adjacency.capacity)
     return workspace
 
@@ -26,28 +27,35 @@ def make_workspace(store: VectorStore) -> Workspace:
 def test_workspace_exchange_rows_gives_the_new_rows_to_the_store(storage: str, in_files: bool, tmp_path: Any) -> None:
     store = make_store(storage=storage, storage_dir=tmp_path if in_files else None)
     workspace, before = make_workspace(store), store.vectors.copy()
-    assert workspace.current.array.dtype == workspace.previous.array.dtype == np.float32
+    assert workspace.current.array.dtype == workspace.spare.array.dtype == np.float32
     assert workspace.rows.array.dtype == store.vectors.dtype
-    assert (workspace.rows is workspace.previous) == (storage == "float32")
-    workspace.rows.array[:] = 7
+    assert (workspace.rows is workspace.current) == (storage == "float32")
     workspace.current.array[:] = 3
+    workspace.rows.array[:] = 7
     workspace.exchange_rows(store)
     assert (store.vectors == 7).all()
-    assert (workspace.current.array == 3).all()
     np.testing.assert_array_equal(workspace.rows.array, before)
-    assert (workspace.rows is workspace.previous) == (storage == "float32")
+    assert (workspace.rows is workspace.current) == (storage == "float32")
+    assert storage == "float32" or (workspace.current.array == 3).all()
     workspace.rows.array[:] = 5  # does not share memory with the store
     assert (store.vectors == 7).all()
 
 
-@pytest.mark.parametrize("storage", ["float32", "float16"])
-def test_workspace_swap_blocks_exchanges_current_and_previous(storage: str) -> None:
-    workspace = make_workspace(make_store(storage=storage))
-    workspace.current.array[:], workspace.previous.array[:] = 1, 2
-    workspace.swap_blocks()
-    assert (workspace.current.array == 2).all()
-    assert (workspace.previous.array == 1).all()
-    assert (workspace.rows is workspace.previous) == (storage == "float32")
+@pytest.mark.parametrize(
+    ("dim", "parts", "width"),
+    [(4, 2, 4), (64, 2, 64), (65, 2, 64), (100, 2, 64), (128, 2, 64), (128, 1, 128), (130, 2, 80), (300, 2, 160)],
+)
+def test_spare_columns_are_those_of_one_part_in_full_cache_lines(dim: int, parts: int, width: int) -> None:
+    assert count_spare_columns(dim, parts) == width
+    assert -(-dim // width) <= parts  # as many parts as intended, or fewer
+
+
+def test_select_columns_describes_adjacent_columns() -> None:
+    block = np.arange(12, dtype=np.float32).reshape(3, 4)
+    columns = select_columns(block, 1, 2)
+    assert [get_row(columns, row).tolist() for row in range(3)] == block[:, 1:3].tolist()
+    get_row(columns, 2)[:] = 0
+    assert block[2].tolist() == [8, 0, 0, 11]
 
 
 def append(workspace: Workspace, rows: list[int], new: tuple[int, ...] = ()) -> None:
@@ -74,10 +82,10 @@ def test_workspace_queue_returns_each_row_once_in_order() -> None:
 
 def test_workspace_clear_rows_zeroes_all_blocks() -> None:
     workspace = make_workspace(make_store(storage="float16"))
-    for block in (workspace.current, workspace.previous, workspace.rows, workspace.marked):
+    for block in (workspace.current, workspace.spare, workspace.rows, workspace.marked):
         block.array[:] = 1
     workspace.clear_rows(np.array([2, 4]))
-    for block in (workspace.current, workspace.previous, workspace.rows, workspace.marked):
+    for block in (workspace.current, workspace.spare, workspace.rows, workspace.marked):
         assert not block.array[[2, 4]].any()
         assert block.array[[0, 1, 3, 5]].all()
 
@@ -95,7 +103,7 @@ def test_workspace_allocate_requests_each_block_once(
 @pytest.mark.parametrize("with_known", [False, True])
 def test_workspace_record_moved_zeroes_rows_of_new_vertices(with_known: bool) -> None:
     workspace = make_workspace(make_store(storage="float16"))
-    blocks = (workspace.current, workspace.previous, workspace.rows)
+    blocks = (workspace.current, workspace.spare, workspace.rows)
     for block in blocks:
         block.array[:] = 1
     arrival = np.arange(len(workspace.marked.array))

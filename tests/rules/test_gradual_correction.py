@@ -38,7 +38,7 @@ from ripplevec.engine import correction_schedule
 from ripplevec.engine.engine import Engine
 from ripplevec.errors import StateError
 from ripplevec.lab.datasets.synthetic import planted_partition
-from ripplevec.rules import correction_pace, gradual_correction
+from ripplevec.rules import correction_pace, correction_workspace, gradual_correction
 from ripplevec.rules.gradual_correction import CHUNK_ROWS, STAGES, GradualCorrection
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views import background_choice
@@ -47,6 +47,13 @@ from ripplevec.views.view_choice import ViewChoice
 
 ONE_VIEW: dict[str, Any] = {"views": [SpectralView(tau=1.0)], "dim": 3}  # three columns separate four communities
 EQUAL_VIEWS: dict[str, Any] = {"views": [SpectralView(tau=0.5), SpectralView(tau_per_degree=4.0)], "dim": 6}
+
+
+@pytest.fixture(autouse=True)
+def columns_in_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Filter few columns in two parts as well, of different widths."""
+    monkeypatch.setattr(correction_workspace, "MIN_SPARE_COLUMNS", 2)
+    monkeypatch.setattr(correction_workspace, "FLOATS_PER_LINE", 2)
 
 
 # ---------------------------------------------------------------------- unchanged graphs
@@ -102,6 +109,21 @@ def test_gradual_correction_of_an_unchanged_graph_equals_an_immediate_anchor(par
     np.testing.assert_array_equal(engine.store.placed, immediate.store.placed)
     assert engine.anchors == 1
     engine.correction = None
+
+
+@pytest.mark.parametrize("degree", [4, 5])
+def test_columns_filtered_in_parts_equal_those_filtered_together(degree: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On an unchanged graph; an odd degree is rounded up, because the columns must return to their block."""
+    results = []
+    for parts in (1, 2, 3):
+        monkeypatch.setattr(GradualCorrection, "column_parts", parts)
+        engine = grown(dim=6, views=[SpectralView(tau=0.5, degree=degree, share=2), SpectralView(tau_per_degree=4.0)])
+        workspace = engine.rule.prepare_workspace(engine.store, GradualCorrection)  # type: ignore[attr-defined]
+        assert workspace.spare_columns == {1: 6, 2: 4, 3: 2}[parts]
+        correct(engine, [500.0])
+        results.append(engine.store.vectors[: engine.graph.row_count].copy())
+    np.testing.assert_allclose(results[1], results[0], atol=1e-4)
+    np.testing.assert_allclose(results[2], results[0], atol=1e-4)
 
 
 def test_gradual_corrections_converge_to_the_exact_eigenvalues() -> None:

@@ -14,6 +14,7 @@ from ripplevec.engine.engine import Engine
 from ripplevec.rules import _ritz_kernels as kernels
 from ripplevec.rules._correction_kernels import SLICE_ROWS, FilterStep, RowRange
 from ripplevec.rules._ritz_kernels import Sample
+from ripplevec.rules.correction_workspace import select_columns
 
 SAMPLES = [(0, 200, SLICE_ROWS), (SLICE_ROWS, 200, 2 * SLICE_ROWS), (0, 150, SLICE_ROWS), (192, 200, SLICE_ROWS)]
 
@@ -47,7 +48,9 @@ def test_apply_operator_equals_dense_products(
     graph, products = engine.graph, np.full((3, SLICE_ROWS, DIM), 7.0)
     rows = RowRange(*part, 1 / graph.adjacency.weight_scale.unit)
     total = np.zeros(DIM, np.float32)
-    kernels.apply_operator(graph.adjacency.links, graph.arrival, step, rows, block, total, products)
+    kernels.apply_operator(
+        graph.adjacency.links, graph.arrival, step, rows, select_columns(block, 0, DIM), total, products
+    )
     expected, count = dense_products(engine, step, block)[:, slice(*part)], part[1] - part[0]
     np.testing.assert_allclose(products[:, :count], expected, rtol=1e-4, atol=1e-4)
     assert (products[:, count:] == 7).all()
@@ -62,7 +65,9 @@ def test_add_quotients_adds_products_of_columns(
     engine, step, block = make_engine(**parameters), make_step(bounds), random_block(1)
     graph, sums = engine.graph, np.ones((2, DIM))
     unit = graph.adjacency.weight_scale.unit
-    kernels.add_quotients(graph.adjacency.links, graph.arrival, step, Sample(*sample, 1 / unit), block, sums)
+    kernels.add_quotients(
+        graph.adjacency.links, graph.arrival, step, Sample(*sample, 1 / unit), select_columns(block, 0, DIM), sums
+    )
     x, weighted, applied = dense_products(engine, step, block)[:, rows_of(sample)]
     np.testing.assert_allclose(sums, [1 + (x * applied).sum(axis=0), 1 + (weighted**2).sum(axis=0)], rtol=1e-4)
 
@@ -75,7 +80,7 @@ def test_add_projections_adds_matrices_of_each_view(
 ) -> None:
     engine, step, block = make_engine(), make_step(bounds), random_block(1)
     graph, grams = engine.graph, np.zeros((3, DIM, DIM))
-    arguments = graph.adjacency.links, graph.arrival, step, Sample(*sample, 1.0), block
+    arguments = graph.adjacency.links, graph.arrival, step, Sample(*sample, 1.0), select_columns(block, 0, DIM)
     active = kernels.add_projections(*arguments, plain_step, grams)
 
     rows, (x, weighted, applied) = rows_of(sample), dense_products(engine, step, block)

@@ -38,6 +38,7 @@ from ripplevec.graph.graph import strip_prefix
 from ripplevec.parameters import Parameters
 from ripplevec.rules.gradual_correction import is_correction
 from ripplevec.rules.ripple import RippleRule
+from ripplevec.rules.scaled_filter import even_degree
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.views.base import Progress
 from ripplevec.views.solvers import MAX_DENSE_SIZE
@@ -345,7 +346,7 @@ class ClusterEngine(CorrectionSchedule, ShardReads):
         return None if reconsider else self._new_correction()
 
     def _new_correction(self) -> RemoteCorrection:
-        return RemoteCorrection(self, max(view.degree for view in cast(RippleRule, self.rule).coordinates.views))
+        return RemoteCorrection(self, even_degree(cast(RippleRule, self.rule).coordinates.views))
 
     def _follow_moved(self, moved: RowArray, first_new: int) -> None:
         """Do nothing: every shard has recorded its moved rows with the batch."""

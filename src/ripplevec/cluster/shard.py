@@ -178,7 +178,9 @@ class Shard(ShardGraph):
         rule = self.rule
         before = Version(rule.coordinates, rule.choice)
         after = before._replace(coordinates=rule.coordinates.new_like())
-        self.correction = ShardCorrection(before, after, rule.prepare_workspace(self.store), rule.seed, sequence)
+        self.correction = ShardCorrection(
+            before, after, rule.prepare_workspace(self.store, ShardCorrection), rule.seed, sequence
+        )
         self.correction.first_new, self.correction.planned_rows = first_new, rows
         self.correction.plan(rows, spread, 0.0)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import ceil
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from ripplevec.graph.adjacency import RowArray
 from ripplevec.rules._correction_kernels import SLICE_ROWS
 from ripplevec.rules.correction_pace import CorrectionPace, cost_per_row
 from ripplevec.rules.correction_workspace import Workspace
-from ripplevec.rules.gradual_correction import GradualCorrection, Version, sample_slices
+from ripplevec.rules.gradual_correction import COLUMN_PARTS_ON_SHARDS, GradualCorrection, Version, sample_slices
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.parallel import limit_blas_to_one_thread
 
@@ -55,6 +55,8 @@ class ShardCorrection(GradualCorrection):
     planned_rows
         Rows of a shard, about, when it began.
     """
+
+    column_parts: ClassVar[int] = COLUMN_PARTS_ON_SHARDS
 
     mesh: Mesh
     first_new: int
@@ -110,7 +112,7 @@ class ShardCorrection(GradualCorrection):
         self.workspace.grow(store.graph.adjacency.capacity)
         requested, all_left = halo.request(self.mesh, left)
         if self.stage_name in ("filter", "probe", "project", "catch_up"):
-            read = self.workspace.rows if self.stage_name == "catch_up" else self.workspace.current
+            read = self.workspace.rows if self.stage_name == "catch_up" else self._filtered_block
             halo.fill(self.mesh, requested, store.as_kernel_array(read.array))
         with halo.mapped():
             yield all_left[:, 0].tolist()

@@ -24,10 +24,20 @@ from ripplevec.graph.adjacency import SUM_TOLERANCE
 from ripplevec.graph.graph import strip_prefix
 from ripplevec.influence.cascade import CachedCascade
 from ripplevec.rules.base import Rule
+from ripplevec.rules.correction_workspace import count_spare_columns
 from ripplevec.rules.device_correction import SNAPSHOT_PREFIX, kind_of_correction
-from ripplevec.rules.gradual_correction import MAX_FRESH_PASSES, STAGES, describe_saved_arrays, is_correction
+from ripplevec.rules.gradual_correction import (
+    COLUMN_PARTS,
+    COLUMN_PARTS_ON_SHARDS,
+    MAX_FRESH_PASSES,
+    STAGES,
+    describe_saved_arrays,
+    describe_saved_blocks,
+    is_correction,
+)
 from ripplevec.rules.paper import PaperRule
 from ripplevec.rules.ripple import RippleRule
+from ripplevec.rules.scaled_filter import even_degree
 from ripplevec.temporal.decay import RESCALE_HALF_LIVES
 from ripplevec.temporal.edge_aging import EdgeAging
 from ripplevec.views.graph_sample import MAX_VERTICES
@@ -63,6 +73,8 @@ _COMMON_NUMBERS = (
     "fresh",
     "ready",
     "filter_step",
+    "column_part",
+    "stopped_early",
     "waited",
     "solve_cost",
     "first_new",
@@ -93,7 +105,7 @@ def check_state(state: Arrays, *, dim: int, directed: bool, rule: Rule, aging: E
     if aging is not None:
         _check_edge_aging(strip_prefix("memory_", dict(state)), aging, rows, next_arrival)
     if is_correction(pending := strip_prefix("pending_", dict(state))):
-        _check_correction(pending, rule, rows, next_arrival, sequence)
+        _check_correction(pending, rule, COLUMN_PARTS, rows, next_arrival, sequence)
 
 
 def check_shards(
@@ -356,18 +368,20 @@ def _check_window(window: Arrays, directed: bool, part: GraphPart, next_arrival:
     _reject_if(not later.all(), "window: edges are out of order, or one occurs twice")
 
 
-def _check_correction(saved: Arrays, rule: Rule, rows: int, next_arrival: int, sequence: int) -> None:
+def _check_correction(
+    saved: Arrays, rule: Rule, column_parts: int, rows: int, next_arrival: int, sequence: int
+) -> None:
     """Check a gradual correction that was in progress."""
     if not isinstance(rule, RippleRule):
         raise FormatError("the saved state is damaged: it has a correction, which the rule does not support")
-    stage_number, served, cursor, passes, since, step, _ = (
-        _get_count(saved, name) for name in ("stage", "served", "cursor", "passes", "since", "filter_step", "seed")
-    )
+    names = ("stage", "served", "cursor", "passes", "since", "filter_step", "column_part", "seed")
+    stage_number, served, cursor, passes, since, step, part, _ = (_get_count(saved, name) for name in names)
     valid = stage_number < len(STAGES) and served <= cursor <= rows and since <= sequence
-    valid &= passes <= MAX_FRESH_PASSES
+    valid &= passes <= MAX_FRESH_PASSES and part * count_spare_columns(rule.dim, column_parts) < rule.dim
     _reject_if(not valid, "correction: its position is out of range")
     stage = STAGES[stage_number]
-    swapped, ready, _ = (bool(_get_scalar(saved, name, np.bool_)) for name in ("swapped", "ready", "fresh"))
+    flags = ("swapped", "ready", "fresh", "stopped_early")
+    swapped, ready, _, _ = (bool(_get_scalar(saved, name, np.bool_)) for name in flags)
     fits = swapped == (stage == "announce") and (swapped or not served)
     fits &= stage in ("catch_up", "announce") or not ready
     _reject_if(not fits, "correction: its stage and its rows do not fit")
@@ -375,13 +389,12 @@ def _check_correction(saved: Arrays, rule: Rule, rows: int, next_arrival: int, s
     for version in versions:
         _check_coordinates(version, rule.dim, rule.recipes)
     views = rule.coordinates_from_state(versions[1]).views
-    _reject_if(step >= max(view.degree for view in views), "correction: its filter has too many steps")
+    _reject_if(step >= even_degree(views), "correction: its filter has too many steps")
     numbers = ("waited", "sampled_active", "pace", "credit", "paid_growth", "solve_cost")
-    blocks = kind_of_correction(saved).saved_blocks[stage]
+    saved_blocks = kind_of_correction(saved).saved_blocks[stage]
+    blocks = describe_saved_blocks(saved_blocks, rule.precision, rule.dim, column_parts)
     described = describe_saved_arrays(stage, blocks, rows, rule.dim, len(views))
     arrays = dict.fromkeys(numbers, (np.float64, ())) | described
-    if stage in ("transform", "align", "catch_up", "announce"):
-        arrays["block_rows"] = rule.precision, (rows, rule.dim)
     for name, (dtype, shape) in arrays.items():
         _check_finite(_get_matrix(saved, name, dtype, shape), f"correction: {name}")
     _check_correction_rows(saved, rule.dim, rows, next_arrival)
@@ -421,7 +434,7 @@ def _check_correction_on_shards(
     for name in ("pace", "credit", "paid_growth", "solve_cost"):
         _check_finite(_get_matrix(pace, name, np.float64, ()), f"correction: {name}")
     for part, count in zip(parts, rows, strict=True):
-        _check_correction(part, rule, count, next_arrival, sequence)
+        _check_correction(part, rule, COLUMN_PARTS_ON_SHARDS, count, next_arrival, sequence)
         _reject_if(_get_count(part, "first_new") > next_arrival, "correction: an arrival number is out of range")
         _get_count(part, "planned_rows")
     for name in _COMMON_NUMBERS:

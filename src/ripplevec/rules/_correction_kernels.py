@@ -11,21 +11,24 @@ from numpy.typing import NDArray
 from ripplevec.graph._block_kernels import Links
 from ripplevec.influence._kernels import random_word, sample_slot
 from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES, allocation_free, as_float, kernel, prefetch
+from ripplevec.views._kernels import StridedColumns, get_row
 
 SLICE_ROWS = 64  # rows that are processed at a time: about a tenth of a millisecond
-PREFETCHED_NEIGHBORS = 8  # rows of the next vertex's neighbors that are prefetched
+PREFETCHED_NEIGHBORS = 16  # rows of a vertex's neighbors that are prefetched before it is processed
+PREFETCH_AHEAD = 2  # vertices from the one whose neighbors are prefetched to the one that is processed
 FLOATS_PER_LINE = CACHE_LINE_BYTES // 4
 MAX_NEIGHBORS = 16_384  # of more neighbors, a sample is read: a slice must not take long
 MAX_ENTRY = np.float32(2.0**16)  # entries of usable rows are smaller: row lengths are bounded
 
 
 class FilterStep(NamedTuple):
-    """Coefficients of one filter step: y ← f₀ · W x + f₁ · x + f₂ · y.
+    """Coefficients of one filter step on adjacent columns: y ← f₀ · W x + f₁ · x + f₂ · y.
 
     Before, x and y are deflated: a shift is subtracted from their rows.
     """
 
-    bounds: NDArray[np.int64]  # view g has columns bounds[g] … bounds[g+1]−1
+    first: int  # number of the first column
+    bounds: NDArray[np.int64]  # view g has columns bounds[g] … bounds[g+1]−1, counted from the first one
     per_view: NDArray[np.float64]  # a row per view: τ, f₀, f₁, f₂
     per_column: NDArray[np.float32]  # rows: shift of x, center of the deflated x, f₁ · shift of x + f₂ · shift of y
 
@@ -39,30 +42,32 @@ class RowRange(NamedTuple):
 
 
 @allocation_free(forceinline=True)
-def _prefetch_row(block: NDArray[np.float32], row: int) -> None:
-    for line in range((block.shape[1] + FLOATS_PER_LINE - 1) // FLOATS_PER_LINE):
-        prefetch(block, row, line)
+def _prefetch_row(block: StridedColumns, row: int) -> None:
+    begin = row * block.stride
+    for column in range(0, block.width, FLOATS_PER_LINE):
+        prefetch(block.flat, begin + column, 0)
 
 
 @allocation_free(forceinline=True)
-def prefetch_neighbors(links: Links, block: NDArray[np.float32], row: int, last: int) -> None:
-    """Prefetch the slots of the row after the next, and the neighbors' rows of the next row."""
-    if row + 2 < last:
-        prefetch(links.neighbor, links.begin[row + 2], 0)
-        begin = links.begin[row + 1]
-        for slot in range(begin, begin + min(links.degree[row + 1], PREFETCHED_NEIGHBORS)):
-            _prefetch_row(block, links.neighbor[slot])
+def prefetch_neighbors(links: Links, block: StridedColumns, row: int, last: int) -> None:
+    """Prefetch the neighbors' rows of a row that follows soon, and the slots of the one after it."""
+    soon = row + PREFETCH_AHEAD
+    if soon + 1 < last:
+        prefetch(links.neighbor, links.begin[soon + 1], 0)
+        begin = links.begin[soon]
+        for slot in range(begin, begin + min(links.degree[soon], PREFETCHED_NEIGHBORS)):
+            _prefetch_row(block, np.int64(links.neighbor[slot]))
 
 
 @allocation_free
 def _sum_sample(
-    links: Links, arrival: NDArray[np.int64], block: NDArray[np.float32], row: int, total: NDArray[np.float32]
+    links: Links, arrival: NDArray[np.int64], block: StridedColumns, row: int, total: NDArray[np.float32]
 ) -> None:
     """Add Σ a·x over a sample of the neighbors to `total`, and scale it up to the strength of the row."""
     sum_a = 0.0
     for i in range(MAX_NEIGHBORS):
         slot = links.begin[row] + sample_slot(uint64(0), arrival[row], i, links.degree[row])
-        a, p = links.weight[slot], block[links.neighbor[slot]]
+        a, p = links.weight[slot], get_row(block, links.neighbor[slot])
         sum_a += a
         for j in range(total.size):
             total[j] += a * p[j]
@@ -74,7 +79,7 @@ def _sum_sample(
 
 @allocation_free(forceinline=True)
 def sum_neighbors(
-    links: Links, arrival: NDArray[np.int64], block: NDArray[np.float32], row: int, total: NDArray[np.float32]
+    links: Links, arrival: NDArray[np.int64], block: StridedColumns, row: int, total: NDArray[np.float32]
 ) -> None:
     """Write Σ a·x over the neighbors of a row to `total`; over a sample, scaled up, if there are very many."""
     total[:] = 0
@@ -84,16 +89,16 @@ def sum_neighbors(
     slot, end = links.begin[row], links.begin[row] + links.degree[row]
     while slot + 4 <= end:  # unrolled by four: the total is loaded and stored a quarter as often
         for ahead in range(slot + PREFETCHED_NEIGHBORS, min(slot + PREFETCHED_NEIGHBORS + 4, end)):
-            _prefetch_row(block, links.neighbor[ahead])
-        a, p = links.weight[slot], block[links.neighbor[slot]]
-        b, q = links.weight[slot + 1], block[links.neighbor[slot + 1]]
-        c, r = links.weight[slot + 2], block[links.neighbor[slot + 2]]
-        d, s = links.weight[slot + 3], block[links.neighbor[slot + 3]]
+            _prefetch_row(block, np.int64(links.neighbor[ahead]))
+        a, p = links.weight[slot], get_row(block, links.neighbor[slot])
+        b, q = links.weight[slot + 1], get_row(block, links.neighbor[slot + 1])
+        c, r = links.weight[slot + 2], get_row(block, links.neighbor[slot + 2])
+        d, s = links.weight[slot + 3], get_row(block, links.neighbor[slot + 3])
         for j in range(total.size):
             total[j] += (a * p[j] + b * q[j]) + (c * r[j] + d * s[j])
         slot += 4
     for rest in range(slot, end):
-        a, p = links.weight[rest], block[links.neighbor[rest]]
+        a, p = links.weight[rest], get_row(block, links.neighbor[rest])
         for j in range(total.size):
             total[j] += a * p[j]
 
@@ -123,12 +128,14 @@ def add_row(
 
 
 @allocation_free(forceinline=True)
-def close_slice(row: int, last: int, slice_sums: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
+def close_slice(
+    row: int, last: int, slice_sums: NDArray[np.float32], sums: NDArray[np.float64], first_column: int = 0
+) -> None:
     """After the last row of a slice, add its sums to the others: single precision is enough within a slice."""
     if (row + 1) % SLICE_ROWS == 0 or row + 1 == last:
-        for i in range(len(sums)):
-            for j in range(sums.shape[1]):
-                sums[i, j] += slice_sums[i, j]
+        for i in range(len(slice_sums)):
+            for j in range(slice_sums.shape[1]):
+                sums[i, first_column + j] += slice_sums[i, j]
         slice_sums[:] = 0
 
 
@@ -188,14 +195,14 @@ def filter_rows(
     arrival: NDArray[np.int64],
     step: FilterStep,
     rows: RowRange,
-    current: NDArray[np.float32],
-    target: NDArray[np.float32],
+    source: StridedColumns,
+    target: StridedColumns,
     sums: NDArray[np.float64],
     totals: NDArray[np.float64],
 ) -> None:
     """Compute rows of one filter step; a row of the target depends only on its own old value."""
-    scratch = np.zeros((1 + len(sums), current.shape[1]), np.float32)
-    _filter_rows(links, arrival, step, rows, current, target, scratch[0], scratch[1:], sums, totals)
+    scratch = np.zeros((1 + len(sums), source.width), np.float32)
+    _filter_rows(links, arrival, step, rows, source, target, scratch[0], scratch[1:], sums, totals)
 
 
 @allocation_free
@@ -204,8 +211,8 @@ def _filter_rows(
     arrival: NDArray[np.int64],
     step: FilterStep,
     rows: RowRange,
-    current: NDArray[np.float32],
-    target: NDArray[np.float32],
+    source: StridedColumns,
+    target: StridedColumns,
     total: NDArray[np.float32],
     slice_sums: NDArray[np.float32],
     sums: NDArray[np.float64],
@@ -213,12 +220,12 @@ def _filter_rows(
 ) -> None:
     shift, center, constant = step.per_column[0], step.per_column[1], step.per_column[2]
     for row in range(rows.first, rows.last):
-        prefetch_neighbors(links, current, row, rows.last)
-        own, written = current[row], target[row]
+        prefetch_neighbors(links, source, row, rows.last)
+        own, written = get_row(source, row), get_row(target, row)
         if links.degree[row] == 0:
             written[:] = 0
         else:
-            sum_neighbors(links, arrival, current, row, total)
+            sum_neighbors(links, arrival, source, row, total)
             strength = np.float32(links.strength[row])
             for g in range(len(step.per_view)):
                 tau, f0, f1, f2 = step.per_view[g]
@@ -233,7 +240,7 @@ def _filter_rows(
                     applied = total[j] - strength * shift[j] - center[j]
                     written[j] = scale * applied + of_source * own[j] + of_target * written[j] - constant[j]
             add_row(links, row, rows.per_unit, written, slice_sums, totals)
-        close_slice(row, rows.last, slice_sums, sums)
+        close_slice(row, rows.last, slice_sums, sums, step.first)
 
 
 @allocation_free
@@ -243,7 +250,7 @@ def queue_moved(
     first_new: int,
     with_known: bool,
     current: NDArray[np.float32],
-    previous: NDArray[np.float32],
+    spare: NDArray[np.float32],
     replacing: NDArray[Any],
     marked: NDArray[np.uint8],
     queue: NDArray[np.int64],
@@ -256,7 +263,7 @@ def queue_moved(
     for row in rows:
         if arrival[row] >= first_new:
             current[row] = 0
-            previous[row] = 0
+            spare[row] = 0
             replacing[row] = 0
             marked[row] = 0  # of an earlier vertex in this row
     for row in rows:

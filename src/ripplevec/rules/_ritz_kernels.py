@@ -11,6 +11,7 @@ from ripplevec.graph._block_kernels import Links
 from ripplevec.rules._correction_kernels import SLICE_ROWS, FilterStep, RowRange, prefetch_neighbors, sum_neighbors
 from ripplevec.rules._dense_kernels import add_products
 from ripplevec.util.numba_intrinsics import allocation_free, kernel
+from ripplevec.views._kernels import StridedColumns, get_row
 
 
 class Sample(NamedTuple):
@@ -28,7 +29,7 @@ def apply_operator(
     arrival: NDArray[np.int64],
     step: FilterStep,
     rows: RowRange,
-    current: NDArray[np.float32],
+    current: StridedColumns,
     total: NDArray[np.float32],
     products: NDArray[np.float64],
 ) -> None:
@@ -36,7 +37,7 @@ def apply_operator(
     shift, center = step.per_column[0], step.per_column[1]
     for row in range(rows.first, rows.last):
         prefetch_neighbors(links, current, row, rows.last)
-        own, i = current[row], row - rows.first
+        own, i = get_row(current, row), row - rows.first
         shifted, weighted, applied = products[0, i], products[1, i], products[2, i]
         if links.degree[row] == 0:
             shifted[:], weighted[:], applied[:] = 0, 0, 0
@@ -57,11 +58,11 @@ def add_quotients(
     arrival: NDArray[np.int64],
     step: FilterStep,
     sample: Sample,
-    current: NDArray[np.float32],
+    current: StridedColumns,
     sums: NDArray[np.float64],
 ) -> None:
     """Add (d+τ) · x · W x and (d+τ) · x² of a sample to `sums`: their ratio is the Rayleigh quotient of a column."""
-    dim = current.shape[1]
+    dim = current.width
     total, products = np.zeros(dim, np.float32), np.zeros((3, SLICE_ROWS, dim))
     for begin in range(sample.first, sample.last, sample.step):
         rows = RowRange(begin, min(begin + SLICE_ROWS, sample.last), sample.per_unit)
@@ -78,7 +79,7 @@ def add_projections(
     arrival: NDArray[np.int64],
     step: FilterStep,
     sample: Sample,
-    current: NDArray[np.float32],
+    current: StridedColumns,
     plain_step: int,
     grams: NDArray[np.float64],
 ) -> float:
@@ -89,7 +90,7 @@ def add_projections(
 
     Sums are in double precision, because filtered columns differ only in a small part of their length.
     """
-    dim, active = current.shape[1], 0.0
+    dim, active = current.width, 0.0
     total, products = np.zeros(dim, np.float32), np.zeros((3, SLICE_ROWS, dim))
     for begin in range(sample.first, sample.last, sample.step):
         rows = RowRange(begin, min(begin + SLICE_ROWS, sample.last), sample.per_unit)

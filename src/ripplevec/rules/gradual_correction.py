@@ -4,7 +4,7 @@ A gradual correction computes what an immediate anchor computes (`anchor.py`), i
 
     copy       copy the vectors to a block
     probe      estimate the eigenvalues of the columns, which have changed with the graph, from some rows
-    filter     apply a Chebyshev filter to the block, one pass over all rows per degree
+    filter     apply a Chebyshev filter to one part of the columns after the other, one pass over all rows per degree
     project    add up the k×k matrices of the Rayleigh–Ritz step
     solve      solve the k×k eigenproblems, on another thread
     rotate     only if the filter was too weak: change to the Ritz vectors, then filter again
@@ -47,9 +47,10 @@ from ripplevec.rules._ritz_kernels import Sample
 from ripplevec.rules._rotation_kernels import RowTransform, ServedScalings
 from ripplevec.rules.anchor import MIN_SPECTRUM_RATIO, CorrectionError, sum_eigenvalues
 from ripplevec.rules.correction_pace import CorrectionPace, cost_per_row, sample_step
-from ripplevec.rules.correction_workspace import Workspace
+from ripplevec.rules.correction_workspace import Workspace, count_spare_columns, select_columns
 from ripplevec.rules.scaled_filter import ScaledFilter, bound_spectrum
 from ripplevec.rules.vector_store import KernelStateCache, VectorStore
+from ripplevec.util.growable_array import GrowableArray
 from ripplevec.util.parallel import for_each_block, limit_blas_to_one_thread, submit
 from ripplevec.views.base import MIN_EIGENVALUE
 from ripplevec.views.coordinates import Coordinates
@@ -58,6 +59,8 @@ from ripplevec.views.spectral import MAX_ANCHOR_PASSES, MIN_CUTOFF, OTHER_VIEW_P
 from ripplevec.views.view_choice import ViewChoice
 
 CHUNK_ROWS = 1_024  # rows whose sums are added up separately, so that several threads can work on large batches
+COLUMN_PARTS = 2  # in which columns are filtered: the spare block has only the columns of one part
+COLUMN_PARTS_ON_SHARDS = 1  # each part would take exchanges of its own
 MAX_FRESH_PASSES = 13  # Rayleigh–Ritz steps of a correction from noise or from other views; the first has no filter
 MAX_COLUMN_GROWTH = 8.0  # of a column's length in a filter, which does not grow if all eigenvalues are as expected
 FRESH_TOLERANCE = 1e-3  # relative change of each view's eigenvalue sum at which such a correction has converged
@@ -66,15 +69,15 @@ STAGES = ("copy", "probe", "filter", "project", "solve", "rotate", "transform", 
 _FILTER = STAGES.index("filter")
 SAVED_BLOCKS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("copy", "probe", "project", "solve", "rotate"), ("current",)),
-    "filter": ("current", "previous"),
+    "filter": ("current", "spare"),
     "transform": ("current", "rows"),
     **dict.fromkeys(("align", "catch_up", "announce"), ("rows",)),
 }
-"""Blocks of the workspace that each stage reads, and that are saved with it."""
+"""Blocks of the workspace that each stage reads, and that are saved with it; one block can have two of the names."""
 
 _NUMBERS = {
     "seed": int, "since": int, "fresh": bool, "swapped": bool, "ready": bool, "stage": int, "cursor": int,
-    "served": int, "passes": int,
+    "served": int, "passes": int, "column_part": int, "stopped_early": bool,
     "waited": float, "sampled_active": float, "pace": float, "credit": float,
     "paid_growth": float, "solve_cost": float,
 }  # fmt: skip
@@ -103,6 +106,7 @@ class GradualCorrection(CorrectionPace):
     """One correction in progress: its stage, its blocks, and the sums over rows that it has read so far."""
 
     saved_blocks: ClassVar[dict[str, tuple[str, ...]]] = SAVED_BLOCKS
+    column_parts: ClassVar[int] = COLUMN_PARTS
 
     def __init__(self, before: Version, after: Version, workspace: Workspace, seed: int, since: int) -> None:
         self.before, self.after, self.workspace = before, after, workspace
@@ -116,8 +120,10 @@ class GradualCorrection(CorrectionPace):
         self.lowest = np.full(views, -1.0) if self.fresh else old.lowest.copy()  # −1 where it is not known
         self.filter = ScaledFilter(new)
         self.tau = np.zeros(views)  # in the weight unit of new edges, like all sums
-        self.shifts, self.center = np.zeros((2, dim)), np.zeros(dim)  # of the current and the previous block
-        self.column_lengths = self.unfiltered_lengths = np.zeros(dim)  # of the block, now and before the filter
+        self.shifts, self.center = np.zeros((2, dim)), np.zeros(dim)  # of columns now, and before the last filter step
+        self.column_lengths, self.unfiltered_lengths = np.zeros((2, dim))  # of columns now, and before the filter
+        self.column_part = 0  # the part of the columns that is filtered now
+        self.stopped_early = False  # whether the filter of a part has ended before its last step
         self.block_totals: NDArray[np.float64] = np.zeros(4)  # sums of strength, endpoints, rows with edges, strength²
         self.grams: NDArray[np.float64] = np.zeros((3, dim, dim))  # sums of the project stage
         self.transform: NDArray[np.float64] = np.zeros((dim, dim))  # from filtered columns to Ritz vectors, or new rows
@@ -202,8 +208,8 @@ class GradualCorrection(CorrectionPace):
 
     def _process_rows(self, store: VectorStore, credit: float, threshold: float, threads: int) -> float:
         """Process as many slices as the credit allows; return their cost."""
-        rows, first = store.graph.row_count, self.cursor
-        cost = cost_per_row(self.stage_name, rows)
+        rows, first, columns = store.graph.row_count, self.cursor, self._processed_columns
+        cost = cost_per_row(self.stage_name, rows) * (columns.stop - columns.start) / self.new.dim
         slices = max(1, ceil(min(credit, 4.0 * rows) / (cost * SLICE_ROWS)))
         last = min(rows, first + slices * SLICE_ROWS)
         self._process_range(store, last, threshold, threads)
@@ -304,7 +310,8 @@ class GradualCorrection(CorrectionPace):
         graph, unit = store.graph, store.graph.adjacency.weight_scale.unit
         slices = sample_slices(store, first, last, stage)
         sample = Sample(slices.start, last, slices.step, 1 / unit)
-        return graph.adjacency.links, graph.arrival, self._kernel_step(unit), sample, self.workspace.current.array
+        block = select_columns(self.workspace.current.array, 0, self.new.dim)
+        return graph.adjacency.links, graph.arrival, self._kernel_step(unit), sample, block
 
     def _finish_probe(self) -> None:
         applied, squares = self.sums[0]
@@ -317,7 +324,8 @@ class GradualCorrection(CorrectionPace):
     def _begin_filter(self, estimates: NDArray[np.float64]) -> None:
         """Begin to filter; the largest estimate of each view is that of its largest eigenvalue."""
         self.filter.begin(self.column_mu, self._lower_bounds(estimates))
-        self.unfiltered_lengths = self.column_lengths
+        self.unfiltered_lengths = self.column_lengths.copy()
+        self.column_part, self.stopped_early = 0, False
         self._begin_stage("filter")
 
     def _lower_bounds(self, estimates: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -334,32 +342,58 @@ class GradualCorrection(CorrectionPace):
         return np.where(self.lowest > -1, np.maximum(self.lowest, bounds), bounds)
 
     def _complete_block(self) -> None:
-        """Compute the shift that deflates the current block, its center and lengths, from the sums over its rows."""
-        (weighted, plain, weighted_squares, squares), (strength, _, active, _) = self.sums
-        tau = self.filter.per_column(self.tau)
+        """Compute the shift that deflates columns of the block, their center and lengths, from the sums over rows."""
+        columns, (strength, _, active, _) = self._processed_columns, self.sums[1]
+        weighted, plain, weighted_squares, squares = self.sums[0][:, columns]
+        tau = self.filter.per_column(self.tau)[columns]
         volume = np.maximum(strength + tau * active, 1e-300)
         shift = (weighted + tau * plain) / volume
-        self.column_lengths = np.sqrt(np.maximum(weighted_squares + tau * squares - volume * shift**2, 0.0))
-        self.shifts, self.center = np.stack([shift, self.shifts[0]]), (weighted - shift * strength) / max(active, 1.0)
+        lengths = np.sqrt(np.maximum(weighted_squares + tau * squares - volume * shift**2, 0.0))
+        self.shifts[1, columns] = self.shifts[0, columns]
+        self.shifts[0, columns], self.column_lengths[columns] = shift, lengths
+        self.center[columns] = (weighted - shift * strength) / max(active, 1.0)
         self.block_totals = self.sums[1]
 
+    @property
+    def _processed_columns(self) -> slice:
+        """The columns that the current stage processes: one part of them in a filter, else all."""
+        if self.stage != _FILTER:
+            return slice(0, self.new.dim)
+        width = self.workspace.spare_columns
+        return slice(self.column_part * width, min((self.column_part + 1) * width, self.new.dim))
+
+    @property
+    def _filtered_block(self) -> GrowableArray:
+        """The block whose columns the operator is applied to: the spare block in every other step of a filter."""
+        return self.workspace.spare if self.stage == _FILTER and self.filter.step % 2 else self.workspace.current
+
     def _filter_rows(self, store: VectorStore, first: int, last: int, sums: list[Any], _: float) -> RowArray:
-        graph, unit = store.graph, store.graph.adjacency.weight_scale.unit
-        current, target = self.workspace.current.array, self.workspace.previous.array
+        graph, unit, part = store.graph, store.graph.adjacency.weight_scale.unit, self._processed_columns
+        width = part.stop - part.start
+        source = select_columns(self.workspace.current.array, part.start, width)
+        target = select_columns(self.workspace.spare.array, 0, width)
+        if self._filtered_block is self.workspace.spare:
+            source, target = target, source
         step, rows = self._kernel_step(unit), RowRange(first, last, 1 / unit)
-        kernels.filter_rows(graph.adjacency.links, graph.arrival, step, rows, current, target, *sums)
+        kernels.filter_rows(graph.adjacency.links, graph.arrival, step, rows, source, target, *sums)
         return _NO_ROWS
 
     def _finish_filter_step(self) -> None:
-        self.workspace.swap_blocks()
         if not np.isfinite(self.sums[0]).all():  # τ became far too small: edges with huge weights have arrived
             self._start_from_noise()
             return
         self._complete_block()
-        if self.filter.in_last_step or self._has_unknown_eigenvalue():
+        returned = self.filter.step % 2 == 1  # the columns are in their own block again
+        if not (self.filter.in_last_step or (returned and self._has_unknown_eigenvalue())):
+            self.filter.begin_next()
+            self._begin_stage("filter")
+            return
+        self.stopped_early |= not self.filter.in_last_step
+        if self._processed_columns.stop == self.new.dim:
             self._begin_stage("project")
         else:
-            self.filter.begin_next()
+            self.column_part += 1
+            self.filter.begin_again()
             self._begin_stage("filter")
 
     def _has_unknown_eigenvalue(self) -> bool:
@@ -368,16 +402,18 @@ class GradualCorrection(CorrectionPace):
         A few hubs that got very many neighbors are enough. Its eigenvector grows with every step, and would soon be
         all that is left of the other columns. While they still differ, a Rayleigh–Ritz step finds the eigenvalue.
         """
-        return bool((self.column_lengths > MAX_COLUMN_GROWTH * self.unfiltered_lengths).any())
+        return bool((self.column_lengths > MAX_COLUMN_GROWTH * self.unfiltered_lengths)[self._processed_columns].any())
 
     def _kernel_step(self, unit: float) -> FilterStep:
         """Return the coefficients of the step in progress; `unit` is the stored value of a new weight of one."""
         if self._step_of_unit is not None and self._step_of_unit[0] == unit:
             return self._step_of_unit[1]
-        f1, f2 = (self.filter.per_column(factor) for factor in self.filter.factors.T[1:])
+        part, factors = self._processed_columns, self.filter.factors
+        f1, f2 = (self.filter.per_column(factor) for factor in factors.T[1:])
         per_column = np.stack([self.shifts[0], self.center * unit, f1 * self.shifts[0] + f2 * self.shifts[1]])
-        per_view = np.column_stack([self.tau * unit, self.filter.factors])
-        step = FilterStep(self.new.scaling.bounds, per_view, per_column.astype(np.float32))
+        bounds = np.clip(self.new.scaling.bounds, part.start, part.stop) - part.start
+        per_view = np.column_stack([self.tau * unit, factors])
+        step = FilterStep(part.start, bounds, per_view, per_column[:, part].astype(np.float32, order="C"))
         self._step_of_unit = unit, step
         return step
 
@@ -478,7 +514,7 @@ class GradualCorrection(CorrectionPace):
             return self.passes >= MAX_FRESH_PASSES or (self.passes > OTHER_VIEW_PASSES and settled)
         smallest, cutoff = np.array([ritz[part].min(initial=1.0) for part in self.new.parts]), self.filter.cutoff
         strong_enough = (cutoff <= MIN_CUTOFF) | (smallest >= REPEAT_RATIO * cutoff)
-        complete = self.filter.in_last_step and bool(strong_enough.all())
+        complete = not self.stopped_early and bool(strong_enough.all())
         return complete or self.passes >= MAX_ANCHOR_PASSES
 
     def _start_from_noise(self) -> None:
@@ -563,8 +599,8 @@ class GradualCorrection(CorrectionPace):
         workspace.grow(store.graph.adjacency.capacity)
         if self.swapped:  # the new rows have replaced the old ones
             return
-        filtered = self.stage > _FILTER or (self.stage == _FILTER and self.filter.in_last_step)
-        workspace.record_moved(moved, arrival, first_new, with_known=filtered)
+        filtered = self.stage > _FILTER or (self.stage == _FILTER and (self.column_part or self.filter.in_last_step))
+        workspace.record_moved(moved, arrival, first_new, with_known=bool(filtered))
         if self.stage_name in ("align", "catch_up"):
             new = moved[arrival[moved] >= first_new]
             self._admit(store, new[np.argsort(arrival[new], kind="stable")])
@@ -647,19 +683,20 @@ class GradualCorrection(CorrectionPace):
 
     def progress(self) -> NDArray[np.float64]:
         """Return numbers that differ between two corrections that have not computed the same."""
-        position = [self.since, self.stage, self.cursor, self.served, self.ready, self.passes, self.filter.step]
+        position = [self.since, self.stage, self.column_part, self.filter.step, self.cursor, self.served, self.ready]
         sums = [float(array.sum()) for array in (*self.sums, *self.chunk_sums, self.shifts, self.center, self.ritz)]
-        return np.array([*position, self.workspace.queued.size, self.credit, self.paid_growth, *sums])
+        return np.array([*position, self.passes, self.workspace.queued.size, self.credit, self.paid_growth, *sums])
 
     def state(self, store: VectorStore) -> dict[str, NDArray[Any]]:
         """Return a copy of the correction as arrays, for saving."""
-        rows, workspace, blocks = store.graph.row_count, self.workspace, self.saved_blocks[self.stage_name]
+        rows, workspace = store.graph.row_count, self.workspace
         workspace.grow(rows)
+        blocks = {getattr(workspace, name): name for name in self.saved_blocks[self.stage_name]}
         return {
             **{name: np.array(getattr(self, name)) for name in (*_NUMBERS, *_ARRAYS)},
             **{f"sums{index}": array.copy() for index, array in enumerate((*self.sums, *self.chunk_sums))},
             **{f"filter_{name}": array for name, array in self.filter.state().items()},
-            **{f"block_{name}": getattr(workspace, name).array[:rows].copy() for name in blocks},
+            **{f"block_{name}": block.array[:rows].copy() for block, name in blocks.items()},
             **self.before.state("old_"),
             **self.after.state("new_"),
             "marked": workspace.marked.array[:rows].copy(),
@@ -686,7 +723,8 @@ class GradualCorrection(CorrectionPace):
         workspace.grow(store.graph.adjacency.capacity)
         rows = store.graph.row_count
         for name in cls.saved_blocks[correction.stage_name]:
-            getattr(workspace, name).array[:rows] = state[f"block_{name}"]
+            if (block := state.get(f"block_{name}")) is not None:  # one array can be two blocks
+                getattr(workspace, name).array[:rows] = block
         workspace.restore_queue(state["queue"], state["marked"])
         correction.unplaced = [state["unplaced"]]
         return correction
@@ -694,13 +732,16 @@ class GradualCorrection(CorrectionPace):
 
 def is_correction(saved: Mapping[str, NDArray[Any]]) -> bool:
     """Return whether saved arrays are a correction of this version; earlier ones saved fewer numbers."""
-    return "served" in saved
+    return "column_part" in saved
 
 
 def describe_saved_arrays(
-    stage: str, blocks: Iterable[str], rows: int, dim: int, views: int
+    stage: str, blocks: Mapping[str, tuple[Any, int]], rows: int, dim: int, views: int
 ) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    """Return type and shape of the arrays of finite numbers in a saved correction with these blocks, by name."""
+    """Return type and shape of the arrays of finite numbers in a saved correction, by name.
+
+    `blocks` are type and columns of its blocks.
+    """
     shapes: dict[str, tuple[int, ...]] = {
         **dict.fromkeys(("ritz", "column_mu", "center", "column_lengths", "unfiltered_lengths"), (dim,)),
         **dict.fromkeys(("lowest", "tau", "previous_sums", "filter_cutoff", "filter_half", "filter_middle"), (views,)),
@@ -714,7 +755,18 @@ def describe_saved_arrays(
     sums = _sum_shapes(stage, dim, views)
     shapes |= {f"sums{index}": shape for index, shape in enumerate((*sums, *sums))}
     floats: dict[str, tuple[Any, tuple[int, ...]]] = {name: (np.float64, shape) for name, shape in shapes.items()}
-    return floats | {f"block_{name}": (np.float32, (rows, dim)) for name in blocks if name != "rows"}
+    return floats | {f"block_{name}": (dtype, (rows, columns)) for name, (dtype, columns) in blocks.items()}
+
+
+def describe_saved_blocks(names: Iterable[str], precision: Any, dim: int, parts: int) -> dict[str, tuple[Any, int]]:
+    """Return type and columns of the saved blocks among those with these names, by name; see `Workspace`."""
+    blocks = {
+        "current": (np.float32, dim),
+        "spare": (np.float32, count_spare_columns(dim, parts)),
+        "rows": (precision, dim),
+    }
+    same = precision == np.float32 and "rows" in names
+    return {name: blocks[name] for name in names if not (same and name == "current")}
 
 
 def _sum_shapes(stage: str, dim: int, views: int) -> list[tuple[int, ...]]:

@@ -179,11 +179,11 @@ class RippleRule:
         choice = self._continue_choice(store)
         before, after = Version(self.coordinates, self.choice), Version(self._new_coordinates(choice), choice)
         kind = DeviceCorrection if uses_gpu(after.coordinates) else GradualCorrection
-        return kind(before, after, self.prepare_workspace(store), self.seed, sequence)
+        return kind(before, after, self.prepare_workspace(store, kind), self.seed, sequence)
 
-    def prepare_workspace(self, store: VectorStore) -> Workspace:
-        """Return the memory of gradual corrections, with room for all rows."""
-        self.workspace = self.workspace or Workspace(store)
+    def prepare_workspace(self, store: VectorStore, kind: type[GradualCorrection]) -> Workspace:
+        """Return the memory of gradual corrections of some kind, with room for all rows."""
+        self.workspace = self.workspace or Workspace(store, kind.column_parts)
         self.workspace.grow(store.graph.adjacency.capacity)
         self.workspace.allocate()
         return self.workspace
@@ -216,7 +216,7 @@ class RippleRule:
         )
         in_use = Version(self.coordinates, self.choice)
         before, after = (before, in_use) if bool(state["swapped"]) else (in_use, after)
-        self.workspace = Workspace(store)
+        self.workspace = Workspace(store, kind.column_parts)
         return kind.from_state(state, before, after, self.workspace, store)
 
     def apply(self, store: VectorStore, delta: GraphDelta, sequence: int) -> RowArray:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ripplevec.views.base import MIN_EIGENVALUE
+from ripplevec.views.base import MIN_EIGENVALUE, View
 from ripplevec.views.coordinates import Coordinates
 from ripplevec.views.spectral import MIN_CUTOFF
 
@@ -33,15 +34,22 @@ def bound_spectrum(top: float, tau: float, strength: float, variance: float) -> 
     return -float(min(radius, 1.0))
 
 
+def even_degree(views: Sequence[View]) -> int:
+    """Return the degree of a filter for these views: that of the largest one, rounded up to an even number."""
+    degree = max(view.degree for view in views)
+    return degree + degree % 2
+
+
 class ScaledFilter:
     """The recurrence y ← f₀ · W x + f₁ · x + f₂ · y, with x and y exchanged after each step.
 
     It computes a polynomial of W that is small on [lowest, cutoff] and one at the largest eigenvalue, for each view.
+    Its degree is even, so that the result is where x was: the largest degree of a view, or one more.
     """
 
     def __init__(self, coordinates: Coordinates) -> None:
         views, self._widths = len(coordinates.views), [part.stop - part.start for part in coordinates.parts]
-        self._parts, self.degree = coordinates.parts, max(view.degree for view in coordinates.views)
+        self._parts, self.degree = coordinates.parts, even_degree(coordinates.views)
         self.step = 0
         self.cutoff = self.half = self.middle = self.first_sigma = self.sigma = np.zeros(views)
         self.factors = np.zeros((views, 3))  # f₀, f₁, f₂ of the step in progress
@@ -55,8 +63,12 @@ class ScaledFilter:
             np.maximum(smallest, MIN_CUTOFF), 0.999 * top
         )  # the largest eigenvalue must not be damped
         self.half, self.middle = (self.cutoff - lowest) / 2, (self.cutoff + lowest) / 2
-        self.first_sigma = self.sigma = self.half / (top - self.middle)
-        self.step = 0
+        self.first_sigma = self.half / (top - self.middle)
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """Begin the first step once more, for other columns."""
+        self.sigma, self.step = self.first_sigma, 0
         self._set_factors(self.sigma / self.half, np.zeros_like(self.sigma))
 
     def begin_next(self) -> None:

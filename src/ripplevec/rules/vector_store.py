@@ -35,9 +35,9 @@ class VectorStore:
         self.lineage = Lineage()
         self.replace_rows(self.new_rows())
 
-    def new_rows(self, dtype: Any = None) -> GrowableArray:
-        """Return an empty array for rows, of the same type by default, in memory or in a file like this store's."""
-        return GrowableArray(dtype or self._dtype, (self._dim,), directory=self._directory)
+    def new_rows(self, dtype: Any = None, columns: int | None = None) -> GrowableArray:
+        """Return an empty array for rows, like this store's by default, in memory or in a file as these are."""
+        return GrowableArray(dtype or self._dtype, (columns or self._dim,), directory=self._directory)
 
     def make_rows(self, rows: NDArray[Any]) -> GrowableArray:
         """Return a new array of the same type with a copy of these rows."""
