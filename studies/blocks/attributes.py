@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blocks.records import MISSING, markdown_table, read_record
+from blocks.records import MISSING, format_number, markdown_table, read_record
 
 ROWS = {
     "edges only": ("edges_current", "edges_arrival", None),
@@ -85,6 +85,18 @@ def _describe_cost(record: dict[str, float]) -> str:
         f"{columns[1]:.1f} times. In a graph with 4 times as many vertices, named values take "
         f"{record['growth_4x_vertices']:.1f} times as long,\n"
         f"with 10 times as many names {record['growth_10x_names']:.1f} times."
+    )
+
+
+def cost() -> str:
+    """Return the processor microseconds of an arrival with attributes."""
+    record = read_record("attribute_cost.json")
+    if record is None:
+        return MISSING
+    rows = {"ripplevec": "rule `ripple`"} | {name: label for name, label in BASELINES.items() if "online" in name}
+    return markdown_table(
+        DATASETS.values(),
+        {label: [format_number(record[f"{name}, {method}"]) for name in DATASETS] for method, label in rows.items()},
     )
 
 
