@@ -269,9 +269,10 @@ def snapshots() -> str:
             f"{format_points(100 * value(f'auc_{score}'))} / {format_points(100 * value(f'mrr_{score}'))}"
             for score in ("cosine", "inner")
         ]
-        return [*scores, format_number(value("start_seconds")), format_number(value("step_seconds"))]
+        seconds = (format_number(value(f"{part}_seconds")) for part in ("start", "step"))
+        return [str(len(runs[name])) if name in runs else MISSING, *scores, *seconds]
 
-    head = ["cosine: AUC / MRR (%)", "inner product: AUC / MRR (%)", "first snapshot (s)", "next snapshot (s)"]
+    head = ["seeds", "cosine: AUC / MRR (%)", "inner product: AUC / MRR (%)", "first snapshot (s)", "next snapshot (s)"]
     return markdown_table(head, {label: row(name) for name, label in SNAPSHOT_METHODS.items()})
 
 
