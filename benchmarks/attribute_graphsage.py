@@ -28,7 +28,8 @@ from ripplevec.lab.evaluation.label_metrics import classify
 from ripplevec.lab.evaluation.protocols import Arrivals
 
 GRIDS: list[Grid] = [
-    {"steps": [400], "rate": [0.003, 0.01]},
+    {"steps": [800], "rate": [0.003]},
+    {"steps": [400]},
     {"steps": [200], "rate": [0.003, 0.01, 0.03]},
     {"length": [2, 10]},
 ]
