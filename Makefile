@@ -65,7 +65,8 @@ tutorials: $(VENV)/.tutorials
 
 # Not part of `make bench`: these take long, download other software or need a GPU.
 LONG := $(addprefix benchmarks/,crash.py soak.py peers.py baseline_check.py large.py anchor_gpu.py power_cuts.py io_errors.py \
-	temporal_links.py file_fuzz.py load_fuzz.py stream_fuzz.py overload.py fault_injection.py start.py)
+	temporal_links.py file_fuzz.py load_fuzz.py stream_fuzz.py overload.py fault_injection.py start.py \
+	attribute_graphsage.py)
 
 bench: $(VENV)/.test
 	for file in $(filter-out $(LONG),$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$file || exit 1; done

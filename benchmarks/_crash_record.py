@@ -48,7 +48,8 @@ class Record:
         }
         if path is not None and path.exists():
             self.totals = self._read(path)
-        self.totals.setdefault("by_commit", {})  # older records do not have it
+        if "by_commit" not in self.totals:  # older records do not have it
+            self.totals["by_commit"] = {"unknown": self.totals["kills"]} if self.totals["kills"] else {}
         self.totals["environment"] = describe_environment()  # of this run; `by_commit` counts all runs
 
     def _read(self, path: Path) -> dict[str, Any]:

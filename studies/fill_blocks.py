@@ -36,6 +36,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
 BLOCKS: dict[str, Callable[[], str]] = {
     "attributes": attributes.attributes,
+    "attribute_cost": attributes.cost,
     "attribute_constants": attributes.constants,
     "attribute_weight": attributes.weight,
     "concepts_arrival": concepts.arrival,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blocks.records import MISSING, markdown_table, read_record
+from blocks.records import MISSING, format_number, markdown_table, read_record
 
 ROWS = {
     "edges only": ("edges_current", "edges_arrival", None),
@@ -12,6 +12,7 @@ ROWS = {
 BASELINES = {
     "extra_columns": "edges only, and attributes as 128 extra columns of the classifier (256 in all)",
     "graphsage": "GraphSAGE with attributes, retrained",
+    "graphsage_tuned": "GraphSAGE with attributes, retrained, tuned",
     "dane": "DANE with attributes, retrained",
     "online_dane_64": "DANE with attributes, updates every 64",
     "online_dane_1024": "DANE with attributes, updates every 1,024",
@@ -56,9 +57,11 @@ def attributes() -> str:
         label: [_score(record, dataset, metric) for dataset in DATASETS for metric in metrics]
         for label, metrics in ROWS.items()
     }
-    baselines, seeds = read_record("attribute_baselines.json"), record.get("flickr_seeds", record.get("seeds", 0))
+    tuned = read_record("attribute_graphsage.json") or {}
+    baselines = (read_record("attribute_baselines.json") or {}) | tuned
+    seeds = record.get("flickr_seeds", record.get("seeds", 0))
     for method, label in BASELINES.items():
-        if baselines is not None and f"flickr_{method}" in baselines:
+        if f"flickr_{method}" in baselines:
             keys = [f"{dataset}_{method}{metric}" for dataset in DATASETS for metric in BASELINE_METRICS]
             rows[_label(label, baselines.get(f"{method}_seeds"), seeds)] = [
                 f"{baselines[key]:.1f}" if key in baselines else MISSING for key in keys
@@ -82,6 +85,18 @@ def _describe_cost(record: dict[str, float]) -> str:
         f"{columns[1]:.1f} times. In a graph with 4 times as many vertices, named values take "
         f"{record['growth_4x_vertices']:.1f} times as long,\n"
         f"with 10 times as many names {record['growth_10x_names']:.1f} times."
+    )
+
+
+def cost() -> str:
+    """Return the processor microseconds of an arrival with attributes."""
+    record = read_record("attribute_cost.json")
+    if record is None:
+        return MISSING
+    rows = {"ripplevec": "rule `ripple`"} | {name: label for name, label in BASELINES.items() if "online" in name}
+    return markdown_table(
+        DATASETS.values(),
+        {label: [format_number(record[f"{name}, {method}"]) for name in DATASETS] for method, label in rows.items()},
     )
 
 

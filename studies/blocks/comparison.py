@@ -224,10 +224,14 @@ def arrival_cost() -> str:
 
 
 def retrained_systems() -> str:
-    """Return the seconds of a retraining with the systems that cannot follow a stream."""
-    results = load_results("systems")
-    names = [name for name in results.study.settings if name.endswith(", retrained")]
-    return table_by_dataset({name: results.means(["retrain_seconds"], name, format_number) for name in names})
+    """Return the seconds of a retraining with the systems that cannot follow a stream; tuned ones last."""
+    rows = {
+        name: results.means(["retrain_seconds"], name, format_number)
+        for results in map(load_results, ("systems", "systems_tuned"))
+        for name in results.study.settings
+        if name.partition(", ")[2].startswith("retrained")
+    }
+    return table_by_dataset(rows)
 
 
 SNAPSHOT_METHODS = {
@@ -239,6 +243,12 @@ SNAPSHOT_METHODS = {
     "dynamic_triad": "DynamicTriad",
     "deepwalk": "DeepWalk, retrained",
     "prone": "ProNE, retrained",
+    "tuned dynnode2vec": "dynnode2vec, tuned",
+    "tuned glodyne": "GloDyNE, tuned",
+    "tuned timers": "TIMERS, tuned",
+    "tuned dynamic_triad": "DynamicTriad, tuned",
+    "tuned deepwalk": "DeepWalk, retrained, tuned",
+    "tuned prone": "ProNE, retrained, tuned",
 }
 
 
@@ -259,9 +269,10 @@ def snapshots() -> str:
             f"{format_points(100 * value(f'auc_{score}'))} / {format_points(100 * value(f'mrr_{score}'))}"
             for score in ("cosine", "inner")
         ]
-        return [*scores, format_number(value("start_seconds")), format_number(value("step_seconds"))]
+        seconds = (format_number(value(f"{part}_seconds")) for part in ("start", "step"))
+        return [str(len(runs[name])) if name in runs else MISSING, *scores, *seconds]
 
-    head = ["cosine: AUC / MRR (%)", "inner product: AUC / MRR (%)", "first snapshot (s)", "next snapshot (s)"]
+    head = ["seeds", "cosine: AUC / MRR (%)", "inner product: AUC / MRR (%)", "first snapshot (s)", "next snapshot (s)"]
     return markdown_table(head, {label: row(name) for name, label in SNAPSHOT_METHODS.items()})
 
 

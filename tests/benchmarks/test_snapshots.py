@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from ripplevec.lab.baselines import get_baseline
+from ripplevec.lab.baselines.snapshots import SNAPSHOT_BASELINES
 from ripplevec.lab.temporal.streams import TimedStream
 
 PAIRS = np.array([(7, 5), (5, 7), (9, 7), (9, 7), (5, 9), (3, 7), (3, 5), (9, 3)])
@@ -63,3 +67,52 @@ def test_run_method_ranks_edges_of_communities(name: str, benchmark: Any, monkey
     result = snapshots.run_method(name, "communities", 4, 0)
     assert result["auc_cosine"] > 0.6
     assert result["step_seconds"] >= 0
+
+
+@pytest.mark.parametrize("name", ["dynnode2vec", "glodyne", "timers", "dynamic_triad", "deepwalk", "prone"])
+def test_grids_have_settings_of_the_method_and_its_defaults(name: str, benchmark: Any) -> None:
+    snapshots = benchmark("snapshots")
+    method = SNAPSHOT_BASELINES[name] if name in SNAPSHOT_BASELINES else get_baseline(name)
+    candidates = [method(**settings) for settings in benchmark("_tuning").expand_grids(snapshots.GRIDS[name])]
+    assert method() in candidates
+    assert len(candidates) <= 12
+
+
+def test_grid_run_sees_only_the_first_half_of_the_stream(benchmark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshots = benchmark("snapshots")
+    pairs = np.random.default_rng(1).integers(40, size=(800, 2))
+    results = []
+    for later in (pairs[400:], pairs[:400]):
+        monkeypatch.setattr(snapshots, "load_pairs", lambda stream, later=later: np.concatenate([pairs[:400], later]))
+        results.append(snapshots.run_method("prone", "random", 4, 0, {"mu": 0.5}, first_half=True))
+    assert results[0]["auc_cosine"] == results[1]["auc_cosine"]
+    assert results[0]["edges"] == results[1]["edges"]
+
+
+def test_select_settings_takes_the_higher_of_cosine_and_inner_product(benchmark: Any) -> None:
+    snapshots = benchmark("snapshots")
+    low = {f"{metric}_{score}": 0.5 for metric in ("auc", "mrr") for score in ("cosine", "inner")}
+    settings = benchmark("_tuning").expand_grids(snapshots.GRIDS["timers"])
+    grid = {f"s, timers, {benchmark('_tuning').describe_settings(each)}": dict(low) for each in settings}
+    assert snapshots.select_settings(grid, "s", "timers") == settings[0]
+    grid["s, timers, margin 5.0"]["mrr_inner"] = 0.7
+    assert snapshots.select_settings(grid, "s", "timers") == {"margin": 5.0}
+
+
+def test_tuned_run_has_the_settings_of_the_grid(
+    benchmark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    snapshots = benchmark("snapshots")
+    pairs = np.random.default_rng(1).integers(40, size=(800, 2))
+    monkeypatch.setattr(snapshots, "load_pairs", lambda stream: pairs)
+    monkeypatch.setattr(snapshots, "DIM", 8)
+    monkeypatch.setitem(snapshots.GRIDS, "timers", [{"margin": [0.1, 0.2]}])
+    common = ["snapshots", "--methods", "tuned timers", "--steps", "4", "--settings", str(tmp_path / "grid.json")]
+    monkeypatch.setattr("sys.argv", [*common, "--grid"])
+    snapshots.main()
+    grid = json.loads((tmp_path / "grid.json").read_text())["runs"]
+    assert grid.keys() == {"collegemsg, timers, margin 0.1", "collegemsg, timers, margin 0.2"}
+    monkeypatch.setattr("sys.argv", [*common, "--seeds", "1", "--json", str(tmp_path / "runs.json")])
+    snapshots.main()
+    runs = json.loads((tmp_path / "runs.json").read_text())["runs"]
+    assert runs["collegemsg, tuned timers, 0"]["settings"] == snapshots.select_settings(grid, "collegemsg", "timers")

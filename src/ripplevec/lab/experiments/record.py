@@ -21,7 +21,7 @@ from ripplevec.util.checked_directory import atomic_write
 from ripplevec.util.parallel import resolve_threads
 
 FORMAT_VERSION = 1
-LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "gensim")
+LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "gensim", "torch")
 PACKAGE_FOLDER = Path(__file__).parents[2]  # src/ripplevec
 
 

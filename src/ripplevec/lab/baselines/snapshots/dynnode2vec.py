@@ -21,13 +21,18 @@ Vertices = NDArray[np.int64]
 
 @dataclass(kw_only=True)
 class DynNode2Vec:
-    """dynnode2vec: the first snapshot is trained completely, later ones on walks from vertices with changed edges."""
+    """dynnode2vec: the first snapshot is trained completely, later ones on walks from vertices with changed edges.
+
+    The walks are those of node2vec with the biases `p` and `q`.
+    """
 
     dim: int = 128
     walks: int = 10
     length: int = 80
     window: int = 10
     epochs: int = 1
+    p: float = 1.0
+    q: float = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -56,7 +61,8 @@ class DynNode2Vec:
         walks = np.empty((self.walks, len(starts), self.length), np.int64)
         for round_number, rows in enumerate(walks):
             order = np.random.default_rng([self.seed, self._updates, round_number]).permutation(starts)
-            kernels.walk_by_weight(*graph, order, draw_key(self.seed, self._updates, round_number), rows)
+            key = draw_key(self.seed, self._updates, round_number)
+            kernels.walk_with_bias(graph, (1 / self.p, 1.0, 1 / self.q), order, key, rows)
         return walks.reshape(-1, self.length)
 
 

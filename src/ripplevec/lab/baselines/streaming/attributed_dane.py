@@ -26,8 +26,8 @@ class CosineEigenvectors:
     """
 
     def __init__(self, attributes: csr_array, dim: int, seed: int) -> None:
-        self._units = scale_rows(attributes)
-        self._solved = self._units.shape[0]  # the rows that the eigenvectors are updated for
+        self._units = scale_rows(attributes)  # the rows that the eigenvectors are updated for
+        self._appended: list[csr_array] = []  # those of later vertices; joined by updates only, because it copies all
         self._values, basis = solve_cosines(self._units, dim, seed)
         self._set_basis(basis)
 
@@ -49,19 +49,20 @@ class CosineEigenvectors:
         """Append a vertex and return its row. Later rows depend on it only after an update, so errors do not add up."""
         row = self.preview(attributes)
         self._basis.set_row(len(self._basis), row)
-        self._units = csr_array(vstack([self._units, scale_rows(attributes)]))
+        self._appended.append(scale_rows(attributes))
         return row
 
     def update(self, mix: Mix) -> None:
         """Update the eigenpairs for the vertices that have been appended."""
-        before, after = self._forms(self._solved), self._forms(self._units.shape[0])
-        self._values, basis = perturb(self._values, self.basis, before, after, mix)
-        self._solved = self._units.shape[0]
+        before = self._forms()
+        self._units = csr_array(vstack([self._units, *self._appended]))
+        self._appended.clear()
+        self._values, basis = perturb(self._values, self.basis, before, self._forms(), mix)
         self._set_basis(basis)
 
-    def _forms(self, count: int) -> QuadraticForms:
-        """Return YᵀLY and YᵀDY of the first vertices."""
-        units, basis = self._units[:count], self.basis[:count]
+    def _forms(self) -> QuadraticForms:
+        """Return YᵀLY and YᵀDY of the vertices that have been joined."""
+        units, basis = self._units, self.basis[: self._units.shape[0]]
         strength = units @ np.asarray(units.sum(axis=0)).ravel()
         sums = units.T @ basis
         q = basis.T @ (strength[:, None] * basis)
