@@ -24,6 +24,9 @@ from ripplevec.service.settings import Settings
 SHUTDOWN_SECONDS = 30
 """Time that requests in progress have to finish after a stop signal."""
 
+CONNECTIONS = 4096
+"""Connections that are open at the same time; further ones are answered with 503."""
+
 _UNAVAILABLE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # a name may stand for an IPv6 address that is turned off
 
 _SWITCH_INTERVAL = 0.001  # seconds after which a computing thread yields the interpreter: reads wait less
@@ -48,7 +51,7 @@ class Server(uvicorn.Server):
                 proxy_headers=False,
                 timeout_graceful_shutdown=SHUTDOWN_SECONDS,
                 timeout_keep_alive=30,
-                limit_concurrency=4096,
+                limit_concurrency=CONNECTIONS,
                 h11_max_incomplete_event_size=64 << 10,
                 lifespan="on",
                 ws="none",
