@@ -229,6 +229,26 @@ def test_server_full_write_queue_returns_429(start: Any, monkeypatch: pytest.Mon
     assert service.http.get("/v1/stats").json()["sequence"] == 4
 
 
+def test_server_with_a_batch_that_takes_long_rejects_further_writes(start: Any) -> None:
+    service = start(limits=Limits(queue_seconds=0.1))
+    service.edges(["a", "b"])
+    answers: list[int] = []
+    slow = threading.Thread(target=lambda: answers.append(service.edges(["a", "c"]).status_code))
+    with service.runtime.model.lock.exclude_writers():  # its batch waits
+        slow.start()
+        deadline = time.monotonic() + 30
+        while service.runtime.writer.expected_wait() < 0.1:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        refused = service.edges(["a", "z"])
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert service.http.get("/v1/vertices/a").status_code == 200
+    slow.join(30)
+    assert answers == [200]
+    assert service.edges(["a", "d"]).status_code == 200
+    assert service.http.get("/v1/stats").json()["sequence"] == 3
+
+
 def test_server_with_inconsistent_state_stops_and_restarts(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start()
     service.edges(["a", "b"])
