@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -204,6 +205,20 @@ def test_scorer_vertex_removed_and_added_by_one_batch_is_known(tmp_path: Path) -
     scorer.partial_fit(Batch.of([0, 0], [0, 100], op=[Op.REMOVE_VERTEX, Op.ADD]))
     assert 0 in scorer.model
     assert scorer._state.ids.find_row(0) >= 0
+
+
+def test_scorer_batch_does_not_copy_all_targets() -> None:
+    scorer = LinkScorer(Embedder(dim=2, threads=1, anchor_growth=0, start_size=10**6))
+    targets = np.arange(1, 100_001)
+    scorer.partial_fit(np.stack([np.zeros_like(targets), targets], axis=1), learn=False)
+    scorer.partial_fit([(0, 1)])
+    tracemalloc.start()
+    try:
+        scorer.partial_fit([(0, 2)])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < targets.nbytes / 4
 
 
 def test_scorer_saved_with_removed_vertices_continues_like_the_original(tmp_path: Path) -> None:
