@@ -311,7 +311,7 @@ def waiting_searches(service: Any) -> int:
 
 
 def test_nearest_of_disconnected_clients_is_not_computed(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    service = start()
+    service = start(limits=Limits(read_seconds=600))  # no request leaves the queue because of its age
     service.edges(["a", "b"])
     blocked = BlockedNearest(service, monkeypatch)
     address = urlsplit(service.url)
