@@ -12,12 +12,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType
-from typing import Any
 
 import uvicorn
 
 from ripplevec.errors import StateError
 from ripplevec.service.app import create_app
+from ripplevec.service.http_protocol import BoundedProtocol
 from ripplevec.service.logs import log_event
 from ripplevec.service.settings import Settings
 
@@ -44,7 +44,7 @@ class Server(uvicorn.Server):
                 app,
                 host=settings.host,
                 port=settings.port,
-                http=_http_protocol(),
+                http=BoundedProtocol,
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -52,7 +52,6 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=SHUTDOWN_SECONDS,
                 timeout_keep_alive=30,
                 limit_concurrency=CONNECTIONS,
-                h11_max_incomplete_event_size=64 << 10,
                 lifespan="on",
                 ws="none",
             )
@@ -67,15 +66,6 @@ class Server(uvicorn.Server):
     def _fail(self, error: BaseException) -> None:
         self.failure = error
         self.should_exit = True
-
-
-def _http_protocol() -> Any:
-    """Return the protocol with the C parser if it is installed, else uvicorn's parser in Python."""
-    try:
-        from ripplevec.service.http_protocol import BoundedProtocol
-    except ImportError:
-        return "h11"
-    return BoundedProtocol
 
 
 def _freeze_garbage_collector() -> None:
