@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,25 @@ from dis import opmap
 from typing import Any
 
 _LOAD_CONST, _SWAP, _NOP = (opmap[name] for name in ("LOAD_CONST", "SWAP", "NOP"))
+
+ERRORS = (KeyboardInterrupt, MemoryError, RuntimeWarning)
+MAX_INTERRUPTS = int(os.environ.get("RIPPLEVEC_INTERRUPTS", "40"))
+"""Interrupts per case, spread evenly over the lines."""
+
+
+def in_library(file: str) -> bool:
+    return "/ripplevec/" in file
+
+
+def spread(interrupted: Callable[[int], bool]) -> Iterator[int]:
+    """Return line numbers to interrupt at, evenly spread; `interrupted` tells whether a line exists."""
+    low, high = 0, 1
+    while interrupted(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if interrupted(middle) else (low, middle)
+    return iter(range(0, high, max(1, high // MAX_INTERRUPTS)))
 
 
 class Injection:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from histories import make_batches
-from interrupts import raise_at_line
+from interrupts import ERRORS, MAX_INTERRUPTS, in_library, raise_at_line, spread
 
 from ripplevec import Batch, Embedder, Session, embedder
 from ripplevec.attributes.input import attach_attributes, read_attributes
@@ -26,19 +26,12 @@ from ripplevec.rules.ripple import RippleRule
 
 PARAMETERS: dict[str, Any] = {"dim": 4, "anchor_growth": 0.1, "change_threshold": 0.0, "seed": 3, "threads": 1}
 BATCHES = make_batches(20)
-ERRORS = (KeyboardInterrupt, MemoryError, RuntimeWarning)
-MAX_INTERRUPTS = int(os.environ.get("RIPPLEVEC_INTERRUPTS", "40"))
-"""Interrupts per case, spread evenly over the lines."""
 
 
 @pytest.fixture(autouse=True)
 def slow_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let gradual corrections take several batches, as on a large graph."""
     monkeypatch.setattr(correction_schedule, "SPREAD_VERTICES", 1)
-
-
-def in_library(file: str) -> bool:
-    return "/ripplevec/" in file
 
 
 class Case(NamedTuple):
@@ -180,17 +173,6 @@ def copy_of(model: Embedder) -> Embedder:
         for name in ("Engine", "AttributedEngine"):
             patch.setattr(embedder, name, lambda *_, **__: model.engine.clone())
         return Embedder(**model.get_params())
-
-
-def spread(interrupted: Callable[[int], bool]) -> Iterator[int]:
-    """Return line numbers to interrupt at, evenly spread; `interrupted` tells whether a line exists."""
-    low, high = 0, 1
-    while interrupted(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if interrupted(middle) else (low, middle)
-    return iter(range(0, high, max(1, high // MAX_INTERRUPTS)))
 
 
 def check_unusable(model: Embedder) -> None:

@@ -1348,7 +1348,7 @@ class Embedder(VectorReads):
 
     def __repr__(self) -> str:
         engine = self._engine
-        if isinstance(engine, UnusableEngine):
+        if isinstance(engine, UnusableState):
             return f"Embedder(dim={self.dim}, rule={self.rule!r}): unusable"
         edges = f"{engine.edges:,} edge{'' if engine.edges == 1 else 's'}"
         vertices = f"{len(engine):,} {'vertex' if len(engine) == 1 else 'vertices'}"
@@ -1641,7 +1641,7 @@ class Embedder(VectorReads):
     def _disable_if_incomplete(self, engine: Engine, error: BaseException) -> None:
         """Make every further use an error if an update was left incomplete."""
         if engine.update_incomplete:
-            self._engine = cast(Engine, UnusableEngine(error, self._recovery_hint))
+            self._engine = cast(Engine, UnusableState(error, self._recovery_hint))
 
     def _ids_and_vectors(self) -> tuple[IdColumn, NDArray[np.float32]]:
         """Return all ids and their vectors, in order of arrival."""
@@ -1695,15 +1695,17 @@ class Embedder(VectorReads):
         return vector
 
 
-class UnusableEngine:
-    """Replacement for an engine whose last update was interrupted: every use raises `StateError`."""
+class UnusableState:
+    """Replacement for a state whose last update was interrupted: every use raises `StateError`."""
 
-    def __init__(self, reason: BaseException, hint: str) -> None:
-        self._reason, self._hint = reason, hint
+    update_incomplete = False  # it is replaced already
+
+    def __init__(self, reason: BaseException, hint: str, subject: str = "model") -> None:
+        self._reason, self._hint, self._subject = reason, hint, subject
 
     def __getattr__(self, name: str) -> NoReturn:
-        message = f"the model is unusable: an update was interrupted ({self._reason!r}) and left it incomplete"
-        raise StateError(f"{message}. {self._hint}.") from self._reason
+        message = f"an update was interrupted ({self._reason!r}) and left it incomplete. {self._hint}."
+        raise StateError(f"the {self._subject} is unusable: {message}") from self._reason
 
     def __len__(self) -> NoReturn:
         self.__getattr__("__len__")

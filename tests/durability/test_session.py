@@ -264,6 +264,34 @@ def test_session_writes_snapshots_and_compacts_journal(open_session: Any, tmp_pa
     assert session.snapshot_failure is None
 
 
+def test_session_other_files_between_snapshots_do_not_stop_compaction(open_session: Any, tmp_path: Path) -> None:
+    snapshots, state = tmp_path / "state" / SNAPSHOTS_DIRECTORY, tmp_path / "state"
+    batches = make_stream(20)
+    session = open_session()
+    session.apply(batches[0])
+    session.snapshot()
+    session.close()
+    for name in ("notes", "7", "²", "000000000099.damaged"):
+        (snapshots / name).mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    for number in (0, 2, 999):
+        (snapshots / f"{number:012d}").symlink_to(tmp_path / "elsewhere")
+    (snapshots / "dangling").symlink_to(tmp_path / "nothing")
+    session = open_session()
+    assert session.recovery.snapshot == 1
+    for batch in batches[1:]:
+        session.apply(batch)
+        session.snapshot()
+    session.compact()
+    session.close()
+    assert SnapshotStore(snapshots).sequences == [20, 19]
+    with contextlib.closing(Journal(state / JOURNAL_FILE, read_only=True)) as journal:
+        assert journal.first == 20
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert (snapshots / "notes").is_dir()
+    assert open_session().model.sequence == 20
+
+
 def test_session_parameters_must_equal_saved_ones(open_session: Any, tmp_path: Path) -> None:
     open_session(seed=5, anchor_pace="immediate").close()
     with Session(tmp_path / "state") as session:

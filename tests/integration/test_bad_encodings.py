@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ripplevec.cli import bench_run
+from ripplevec import Embedder, load
+from ripplevec.cli import bench_run, configuration
 from ripplevec.errors import FormatError
 from ripplevec.io.readers.edge_files import open_edges
 from ripplevec.io.registry import stream_from
@@ -33,6 +34,12 @@ def write_parquet(path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"alice", b"al\xffce"))
 
 
+def write_manifest(path: Path) -> None:
+    Embedder(dim=2).fit([("a", "b")]).save(path)
+    manifest = path / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes().replace(b"dim", b"d\xffm", 1))
+
+
 def write_bytes(content: bytes) -> Callable[[Path], Any]:
     return lambda path: path.write_bytes(content)
 
@@ -45,6 +52,8 @@ READERS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
     "labels.txt": (write_bytes(b"a x\xff\n"), lambda path: from_files(path, path)),
     "tokens": (write_bytes(b"read abcdefghijklmnop\xff\n"), Tokens.from_file),
     "study.yaml": (write_bytes(b"kind: \xff\n"), study.load_study),
+    "settings.toml": (write_bytes(b'state = "\xff"\n'), configuration._read_toml),
+    "model": (write_manifest, load),
     "bench.json": (write_bytes(b'{"small": "\xff"}'), lambda path: bench_run.write_record(path, "small", {})),
 }
 

@@ -20,6 +20,7 @@ def empty_history() -> History:
         np.zeros((VERTICES, 2, RECENT), np.float32),
         np.zeros((VERTICES, 2, RECENT), np.int64),
         np.zeros((VERTICES, 2), np.float32),
+        np.zeros(VERTICES, np.int64),
     )
 
 

@@ -73,7 +73,7 @@ def test_calibration_brings_later_scores_closer_to_what_happens(tmp_path: Path, 
     for corrected in (True, False):
         loaded = LinkScorer.load(tmp_path / "scorer")
         if not corrected:
-            for counts in loaded._calibration:
+            for counts in loaded._state.calibration:
                 counts[:] = 0
         batches = (stream[first : first + 50] for first in range(4000, 6000, 50))
         predictions = [loaded.partial_fit(batch, learn=False, candidates=candidates) for batch in batches]
@@ -178,7 +178,7 @@ def test_load_of_an_older_version_raises_and_says_what_to_do(trained: LinkScorer
     arrays, meta = read_arrays(tmp_path / "scorer", kind=SAVED_KIND)
     del meta["scorer_version"]  # the first version had none
     write_arrays(tmp_path / "scorer", arrays, meta, kind=SAVED_KIND)
-    with pytest.raises(FormatError, match=r"expected a scorer of version 2, got version 1.*again from its stream"):
+    with pytest.raises(FormatError, match=r"expected a scorer of version 3, got version 1.*again from its stream"):
         LinkScorer.load(tmp_path / "scorer")
 
 

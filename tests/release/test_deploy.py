@@ -1,10 +1,11 @@
-"""Dockerfile, compose file, alerts and dashboard: everything that they name exists.
+"""Dockerfile, compose file, alerts, dashboard and unit of systemd: everything that they name exists.
 
 The last test builds the image and starts the containers if Docker is running; otherwise it is skipped.
 """
 
 from __future__ import annotations
 
+import configparser
 import json
 import os
 import re
@@ -25,6 +26,7 @@ import yaml
 
 from ripplevec.cli.configuration import OTHER_VARIABLES, PREFIX
 from ripplevec.cli.main import app
+from ripplevec.service.server import CONNECTIONS, SHUTDOWN_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -170,6 +172,49 @@ def test_compose_command_and_environment_are_accepted_by_serve() -> None:
     assert (program, command) == ("ripplevec", "serve")
     context = SERVE.make_context("serve", ["--state", "state", *arguments])
     assert context.params["token_file"] == Path("/run/secrets/tokens")
+
+
+def read_unit() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(delimiters="=", comment_prefixes="#", interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # names of settings are case-sensitive
+    parser.read_string((DEPLOY / "ripplevec.service").read_text())
+    return parser
+
+
+def test_unit_command_is_accepted_by_serve_and_its_paths_are_writable() -> None:
+    service = read_unit()["Service"]
+    program, command, *arguments = shlex.split(service["ExecStart"])
+    assert (Path(program).name, command) == ("ripplevec", "serve")
+    context = SERVE.make_context("serve", arguments)
+    assert context.params["state"].is_relative_to(Path("/var/lib") / service["StateDirectory"])
+    assert service["Environment"] == f"NUMBA_CACHE_DIR=/var/cache/{service['CacheDirectory']}"
+    page = (ROOT / "docs/operations.md").read_text()
+    assert "](../deploy/ripplevec.service)" in page
+    for path in (program.removesuffix("/bin/ripplevec"), str(context.params["token_file"])):
+        assert path in page, path
+    assert f"useradd --system --home /var/lib/ripplevec --create-home {service['User']}" in page
+
+
+def test_unit_allows_all_connections_restarts_and_can_compile() -> None:
+    start, service = read_unit()["Unit"], read_unit()["Service"]
+    assert int(service["LimitNOFILE"]) > 2 * CONNECTIONS
+    assert int(service["TimeoutStopSec"]) >= 2 * SHUTDOWN_SECONDS
+    assert service["Restart"] == "on-failure"
+    assert int(service["RestartSec"]) * int(start["StartLimitBurst"]) < int(start["StartLimitIntervalSec"])
+    assert "MemoryDenyWriteExecute" not in service, "kernels are compiled at run time"
+    for name in ("NoNewPrivileges", "PrivateDevices", "ProtectHome", "RestrictNamespaces"):
+        assert service[name] == "yes", name
+    assert service["ProtectSystem"] == "strict"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+def test_unit_is_valid_for_systemd(tmp_path: Path) -> None:
+    unit = (DEPLOY / "ripplevec.service").read_text()
+    program = read_unit()["Service"]["ExecStart"].split()[0]
+    (tmp_path / "ripplevec.service").write_text(unit.replace(program, "/bin/true"))
+    command = ["systemd-analyze", "verify", "--man=no", str(tmp_path / "ripplevec.service")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 def test_prometheus_reads_the_metrics_of_the_service() -> None:

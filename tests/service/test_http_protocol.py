@@ -10,8 +10,6 @@ import pytest
 
 from ripplevec.service import http_protocol
 
-pytest.importorskip("httptools")
-
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 

@@ -188,7 +188,7 @@ def test_body_budgets_of_reads_and_writes_are_separate(start: Any) -> None:
 
 
 def test_body_below_the_minimum_rate_is_rejected_with_408(start: Any) -> None:
-    service = start(limits=Limits(body_grace=0.1, body_rate=1000))
+    service = start(limits=Limits(body_grace=0.1, body_rate=1000, body_seconds=600))
     with connect(service) as connection:
         connection.sendall(HEAD + b"Content-Length: 1000\r\n\r\n" + b" " * 100)
         answer = b""

@@ -229,6 +229,26 @@ def test_server_full_write_queue_returns_429(start: Any, monkeypatch: pytest.Mon
     assert service.http.get("/v1/stats").json()["sequence"] == 4
 
 
+def test_server_with_a_batch_that_takes_long_rejects_further_writes(start: Any) -> None:
+    service = start(limits=Limits(queue_seconds=0.1))
+    service.edges(["a", "b"])
+    answers: list[int] = []
+    slow = threading.Thread(target=lambda: answers.append(service.edges(["a", "c"]).status_code))
+    with service.runtime.model.lock.exclude_writers():  # its batch waits
+        slow.start()
+        deadline = time.monotonic() + 30
+        while service.runtime.writer.expected_wait() < 0.1:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        refused = service.edges(["a", "z"])
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert service.http.get("/v1/vertices/a").status_code == 200
+    slow.join(30)
+    assert answers == [200]
+    assert service.edges(["a", "d"]).status_code == 200
+    assert service.http.get("/v1/stats").json()["sequence"] == 3
+
+
 def test_server_with_inconsistent_state_stops_and_restarts(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = start()
     service.edges(["a", "b"])
@@ -245,9 +265,10 @@ def test_server_with_inconsistent_state_stops_and_restarts(start: Any, monkeypat
     assert again.http.get("/v1/stats").json()["sequence"] == 2
 
 
-def test_server_without_c_parser_uses_h11(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ripplevec.service.http_protocol", None)  # as if httptools were not installed
-    service = start()
-    assert service.server.config.http == "h11"
-    assert service.edges(["a", "b"]).status_code == 200
-    assert service.http.get("/v1/vertices/a").json()["degree"] == 1
+def test_server_without_the_parser_that_its_limits_need_does_not_start(tmp_path: Path) -> None:
+    code = "import runpy, sys; sys.modules['httptools'] = None; runpy.run_module('ripplevec', run_name='__main__')"
+    command = [sys.executable, "-c", code, "serve", "--state", str(tmp_path / "state")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == ExitCode.MISSING_EXTRA, done.stderr
+    assert "ripplevec serve needs an optional dependency" in done.stderr
+    assert not (tmp_path / "state").exists()

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn, Protocol, cast
 
 from ripplevec.batch import Batch
 from ripplevec.changes import Changes
-from ripplevec.embedder import Embedder, UnusableEngine
+from ripplevec.embedder import Embedder, UnusableState
 from ripplevec.engine.engine import Engine
 from ripplevec.errors import InvalidValueError, StateError
 from ripplevec.graph.batch_validation import check_batch
@@ -65,7 +65,7 @@ class SessionModel(Embedder):
 
         def replace() -> None:
             error = StateError("a part of the model is lost")
-            self._engine = cast(Engine, UnusableEngine(error, SessionModel._recovery_hint))
+            self._engine = cast(Engine, UnusableState(error, SessionModel._recovery_hint))
             self._engine = rebuild().engine
 
         with self._lock.exclude_writers():

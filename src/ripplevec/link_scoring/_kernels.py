@@ -62,6 +62,7 @@ class History(NamedTuple):
     repeats: NDArray[np.float32]  # (rows, 2, RECENT) decayed number of events with each partner, at the latest one
     tick: NDArray[np.int64]  # (rows, 2, RECENT) time of the latest event with each partner
     events: NDArray[np.float32]  # (rows, 2) decayed number of events, at the latest one
+    begin: NDArray[np.int64]  # (rows,) time at which the vertex got its row: earlier entries are about another vertex
 
 
 class Regression(NamedTuple):
@@ -78,10 +79,17 @@ def decay(events: int, half_life: float) -> float:
 
 
 @allocation_free(forceinline=True)
+def is_current(history: History, row: int, side: int, rank: int) -> bool:
+    """Return whether the partner of an entry still has the row that the entry names."""
+    partner = history.partner[row, side, rank]
+    return partner >= 0 and history.tick[row, side, rank] >= history.begin[partner]
+
+
+@allocation_free(forceinline=True)
 def inverse_rank(history: History, row: int, side: int, partner: int) -> float:
     """Return 1 for the latest partner of a vertex, 1/2 for the one before, and so on; 0 if it is not remembered."""
     for rank in range(RECENT):
-        if history.partner[row, side, rank] == partner:
+        if history.partner[row, side, rank] == partner and is_current(history, row, side, rank):
             return 1.0 / (1 + rank)
     return 0.0
 
@@ -95,7 +103,8 @@ def count_common(history: History, source: int, target: int) -> int:
         if partner < 0:
             break
         for j in range(RECENT):
-            common += history.partner[target, TARGET, j] == partner
+            if history.partner[target, TARGET, j] == partner:
+                common += is_current(history, source, SOURCE, i) and is_current(history, target, TARGET, j)
     return common
 
 
@@ -119,7 +128,7 @@ def fill_features(
 def fill_pair_features(history: History, source: int, target: int, now: int, features: NDArray[np.float64]) -> None:
     """Compute the features that depend on both vertices."""
     for rank in range(RECENT):
-        if history.partner[source, SOURCE, rank] == target:
+        if history.partner[source, SOURCE, rank] == target and is_current(history, source, SOURCE, rank):
             elapsed = now - history.tick[source, SOURCE, rank]
             features[2] = np.log1p(history.repeats[source, SOURCE, rank] * decay(elapsed, REPEATS_HALF_LIFE))
             features[3], features[8] = 1.0 / (1 + rank), 1.0 if rank == 0 else 0.0
@@ -191,7 +200,7 @@ def record_partner(history: History, row: int, side: int, partner: int, now: int
     if history.partner[row, side, 0] >= 0:
         events = history.events[row, side] * decay(now - history.tick[row, side, 0], POPULARITY_HALF_LIFE)
     for rank in range(RECENT):
-        if history.partner[row, side, rank] == partner:
+        if history.partner[row, side, rank] == partner and is_current(history, row, side, rank):
             repeats = history.repeats[row, side, rank] * decay(now - history.tick[row, side, rank], REPEATS_HALF_LIFE)
         if history.partner[row, side, rank] == partner or history.partner[row, side, rank] < 0:
             place = rank
@@ -212,7 +221,8 @@ def choose_alternatives(
     chosen = np.full((len(src), RECENT + drawn), -1, np.int64)
     for event in range(len(src)):
         for rank in range(RECENT):
-            chosen[event, rank] = history.partner[src[event], SOURCE, rank]
+            if is_current(history, src[event], SOURCE, rank):
+                chosen[event, rank] = history.partner[src[event], SOURCE, rank]
         for i in range(drawn if len(targets) else 0):
             chosen[event, RECENT + i] = targets[sample_slot(key, now + event, i, len(targets))]
     return chosen

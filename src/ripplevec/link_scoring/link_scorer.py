@@ -3,48 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from os import PathLike
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.batch import Batch, EdgeListLike, Id, IdColumn, IdsLike, Op, id_column, ids_to_list, select_rows
 from ripplevec.changes import Changes
-from ripplevec.embedder import Embedder
+from ripplevec.embedder import Embedder, UnusableState
 from ripplevec.engine.engine import Engine
-from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, MAX_COUNT, check_dim, check_ids
-from ripplevec.errors import FormatError, InvalidValueError, check_choice
+from ripplevec.engine.state_validation import MALFORMED_STATE_ERRORS, check_dim
+from ripplevec.errors import FormatError, InvalidValueError, StateError, check_choice
 from ripplevec.graph.graph import strip_prefix
-from ripplevec.graph.id_table import IdTable
 from ripplevec.influence._kernels import draw_key
 from ripplevec.link_scoring import _kernels as kernels
-from ripplevec.link_scoring._calibration import KNOTS, Calibration, compute_correction
-from ripplevec.link_scoring._kernels import FEATURES, RECENT, WIDTH, Candidates, History, Regression
+from ripplevec.link_scoring._calibration import compute_correction
+from ripplevec.link_scoring._kernels import FEATURES, Candidates
+from ripplevec.link_scoring.scorer_state import EnteredBatch, Examples, Rows, ScorerState
 from ripplevec.parameters import Parameters
 from ripplevec.util.checked_directory import RESTORE_HINT, read_arrays, write_arrays
-from ripplevec.util.growable_array import GrowableArray, next_capacity
 from ripplevec.util.locks import ReadWriteLock
-from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES
 
-Rows = NDArray[np.int64]
 CandidatesLike: TypeAlias = IdsLike | NDArray[Any]
 
 SAVED_KIND = "link scorer"
 """Kind of the directories that `LinkScorer.save` writes."""
 
-SCORER_VERSION = 2  # 1: no calibration
+SCORER_VERSION = 3  # 1: no calibration
 """Version of the saved scorer. The model in it has a version of its own."""
+
+WITHOUT_REMOVALS = 2
+"""Version without `History.begin`: the scorer never forgot a vertex."""
+
+_RECOVERY_HINT = "Load a saved scorer, or build the scorer again from its stream"
 
 MAX_NEGATIVES = 10_000
 """Largest number of random targets that an event is compared with."""
-
-_HISTORY_COLUMNS: dict[str, tuple[Any, tuple[int, ...], int]] = {  # type, shape per vertex, initial value
-    "partner": (np.int64, (2, RECENT), -1),
-    "repeats": (np.float32, (2, RECENT), 0),
-    "tick": (np.int64, (2, RECENT), 0),
-    "events": (np.float32, (2,), 0),
-}
 
 
 class Prediction(NamedTuple):
@@ -72,7 +69,8 @@ class LinkScorer:
     function of a few features: the cosine of the two vectors, how often and how recently the pair has occurred, how
     popular the target is, and their common neighbors. The weights are learned from the stream: every event is a
     positive example, and other targets are negative ones. A monotone correction, learned from the same examples,
-    calibrates the probabilities. A vertex costs about 330 bytes; counters decay, and time is counted in events.
+    calibrates the probabilities. A vertex costs about 350 bytes until it is
+    removed; counters decay, and time is counted in events.
 
     Parameters
     ----------
@@ -116,14 +114,7 @@ class LinkScorer:
         check_choice("update", update, ("event", "batch"))
         self.model, self.negatives, self.seed, self.update = model, negatives, seed, update
         self._apply = model.partial_fit if apply is None else apply
-        self._lock = ReadWriteLock()
-        self._ids, self._events = IdTable(), 0
-        self._columns = {
-            name: GrowableArray(dtype, shape, fill=fill) for name, (dtype, shape, fill) in _HISTORY_COLUMNS.items()
-        }
-        self._targets = np.empty(0, np.int64)  # rows of all targets so far, in order of their first event
-        self._regression = Regression(np.zeros(WIDTH), np.eye(WIDTH))
-        self._calibration = Calibration(np.zeros(KNOTS), np.zeros(KNOTS))
+        self._lock, self._state = ReadWriteLock(), ScorerState()
 
     # ------------------------------------------------------------------ following the stream
 
@@ -154,6 +145,8 @@ class LinkScorer:
         ------
         RipplevecError
             If the batch or the candidates cannot be used. Model and scorer stay as they were.
+        StateError
+            If an earlier batch was interrupted and left the model or the scorer incomplete.
 
         Examples
         --------
@@ -167,77 +160,95 @@ class LinkScorer:
         added = batch if batch.op is None else select_rows(batch, np.flatnonzero(batch.op == Op.ADD))
         shared, own = _candidate_column(candidates, len(added))
         with self._lock.exclude_writers():
-            src, dst = self._lock.run_exclusively(lambda: self._enter(added))
-            cosines = self._read_cosines(src, dst[:, None])[:, 0]
-            targets = self._extend_targets(dst)
-            alternatives = self._choose_alternatives(src if learn else src[:0], len(src), targets)
-            scored = self._find_candidates(added.src, shared, own)
-            changes = self._apply(batch)  # may raise: nothing has been learned yet
-            scores = np.empty((len(src), 1 + scored.rows.shape[1]))
-
-            def observe() -> None:
-                kernels.observe_events(
-                    self._history(),
-                    self._regression,
-                    self._calibration,
-                    src,
-                    dst,
-                    self._events,
-                    cosines,
-                    alternatives,
-                    len(targets) / self.negatives,
-                    scored,
-                    self.update == "batch",
-                    scores,
-                )
-                self._events += len(src)
-                self._targets = targets
-
-            self._lock.run_exclusively(observe)
+            changes, scores = self._follow(
+                batch, added, lambda entered: self._prepare(entered, added.src, learn, shared, own)
+            )
         return Prediction(changes, scores[:, 0], scores[:, 1:])
 
-    def _enter(self, batch: Batch) -> tuple[Rows, Rows]:
-        """Return the rows of sources and targets; new vertices get an empty history."""
-        src, dst, _ = self._ids.intern(batch.src, batch.dst)
-        rows, capacity = self._ids.row_count, len(self._columns["events"].array)
-        if rows > capacity:
-            for column in self._columns.values():
-                column.grow(next_capacity(capacity, rows, CACHE_LINE_BYTES))
-        return src, dst
+    def _follow(
+        self, batch: Batch, added: Batch, prepare: Callable[[EnteredBatch], Examples]
+    ) -> tuple[Changes, NDArray[np.float64]]:
+        """Apply a batch to the model and observe it; return the changes and the scores. For the writer."""
+        state, sequence = self._state, self.model.sequence
+        observe: Callable[[], None] | None = None
+        try:
+            entered = self._lock.run_exclusively(partial(state.enter, added))
+            examples = prepare(entered)
+            observe = partial(self._observe, state, examples, batch)
+            changes = self._apply(batch)
+            self._lock.run_exclusively(observe)
+        except BaseException as error:
+            self._lock.run_exclusively(partial(self._recover, state, sequence, observe, error))
+            raise
+        return changes, examples.scores
+
+    def _prepare(
+        self, entered: EnteredBatch, sources: IdColumn, learn: bool, shared: IdColumn, own: int | None
+    ) -> Examples:
+        """Read everything that depends on the vectors before the batch."""
+        src, dst = entered.src, entered.dst
+        cosines = self._read_cosines(src, dst[:, None])[:, 0]
+        alternatives = self._choose_alternatives(src if learn else src[:0], len(src), entered.targets)
+        candidates = self._find_candidates(sources, shared, own)
+        scores = np.empty((len(src), 1 + candidates.rows.shape[1]))
+        importance = len(entered.targets) / self.negatives
+        return Examples(cosines, alternatives, importance, candidates, self.update == "batch", scores)
+
+    def _observe(self, state: ScorerState, examples: Examples, batch: Batch) -> None:
+        """Observe a batch that the model has applied, and forget the vertices that it removed."""
+        removed = np.empty(0, np.int64)
+        if batch.op is not None and (batch.op == Op.REMOVE_VERTEX).any():
+            ids = select_rows(batch, np.flatnonzero(batch.op == Op.REMOVE_VERTEX)).src
+            with self.model.lock.reading():
+                gone = self.model.engine.find_rows(ids) < 0  # the others have been added again
+            rows = np.unique(state.ids.find_rows(ids)[gone])
+            removed = rows[rows >= 0]
+        state.observe(examples, removed)
+
+    def _recover(
+        self, state: ScorerState, sequence: int, observe: Callable[[], None] | None, error: BaseException
+    ) -> None:
+        """Bring the scorer to the state of the model after an error in a batch, or make every further use an error."""
+        try:
+            if state.update_incomplete and state.entered is not None:
+                applied = self._read_sequence()
+                if applied == sequence:
+                    state.withdraw()
+                elif applied is not None and observe is not None:  # a warning or a listener, raised after the batch
+                    observe()
+        finally:
+            if state.update_incomplete:
+                self._state = cast(ScorerState, UnusableState(error, _RECOVERY_HINT, "scorer"))
+
+    def _read_sequence(self) -> int | None:
+        """Return the sequence number of the model, None if the model is unusable."""
+        with suppress(StateError):
+            return self.model.sequence
+        return None
 
     def _choose_alternatives(self, src: Rows, events: int, targets: Rows) -> Candidates:
         """Choose the negative examples of events from targets, given their sources; none if there are no sources."""
         if not len(src):
             return Candidates(np.empty((events, 0), np.int64), np.empty((events, 0), np.float32))
         key = draw_key(self.seed, 0, 0)
-        rows = kernels.choose_alternatives(self._history(), targets, src, self._events, key, self.negatives)
+        rows = kernels.choose_alternatives(self._state.history, targets, src, self._state.events, key, self.negatives)
         return Candidates(rows, self._read_cosines(src, rows))
 
     def _find_candidates(self, sources: IdColumn, ids: IdColumn, own: int | None) -> Candidates:
         """Return the candidates of sources with their cosines: `own` ids for each, or all ids for all."""
-        rows = self._ids.find_rows(ids)
+        rows = self._state.ids.find_rows(ids)
         if own is not None:
             rows = rows.reshape(len(sources), own)
-            return Candidates(rows, self._read_cosines(self._ids.find_rows(sources), rows))
+            return Candidates(rows, self._read_cosines(self._state.ids.find_rows(sources), rows))
         cosines = self._unit_vectors(sources) @ self._unit_vectors(ids).T
         return Candidates(np.broadcast_to(rows, cosines.shape), cosines)
-
-    def _extend_targets(self, dst: Rows) -> Rows:
-        """Return all targets so far and the new ones of a batch: negative examples are drawn from them.
-
-        Those of the batch are included, so that even the first batch has negative examples.
-        """
-        new = dst[np.sort(np.unique(dst, return_index=True)[1])]
-        is_known = np.zeros(self._ids.row_count, np.bool_)
-        is_known[self._targets] = True
-        return np.concatenate([self._targets, new[~is_known[new]]])
 
     # ------------------------------------------------------------------ reading
 
     @property
     def weights(self) -> dict[str, float]:
         """The learned weight of each feature."""
-        return dict(zip(FEATURES, self._regression.weights.tolist(), strict=True))
+        return dict(zip(FEATURES, self._state.regression.weights.tolist(), strict=True))
 
     def score(self, pairs: EdgeListLike) -> NDArray[np.float64]:
         """Return, for each pair, the probability that the next event of its source goes to its target.
@@ -270,7 +281,8 @@ class LinkScorer:
         with self._lock.reading():
             units = [self._unit_vectors(column) for column in (batch.src, batch.dst)]
             cosines = np.einsum("ij,ij->i", *units)[:, None]
-            return self._score(self._ids.find_rows(batch.src), self._ids.find_rows(batch.dst)[:, None], cosines)[:, 0]
+            src, dst = (self._state.ids.find_rows(column) for column in (batch.src, batch.dst))
+            return self._score(src, dst[:, None], cosines)[:, 0]
 
     def score_candidates(self, sources: IdsLike, candidates: CandidatesLike) -> NDArray[np.float64]:
         """Return the scores of many candidates of each source.
@@ -304,7 +316,7 @@ class LinkScorer:
         shared, own = _candidate_column(candidates, len(column))
         with self._lock.reading():
             found = self._find_candidates(column, shared, own)
-            return self._score(self._ids.find_rows(column), *found)
+            return self._score(self._state.ids.find_rows(column), *found)
 
     def surprise(self, pairs: EdgeListLike) -> NDArray[np.float64]:
         """Return how surprising each edge would be: −log of its score, in nats.
@@ -374,26 +386,17 @@ class LinkScorer:
             raise InvalidValueError.of("exclude", '"neighbors" or None', exclude)
         excluded = {name for name, _ in self.model.neighbors(vertex)} if exclude and vertex in self.model else set()
         with self._lock.reading():
-            ids = self._ids.to_column(self._targets) if among is None else id_column(among, "among")
+            ids = self._state.ids.to_column(self._state.targets) if among is None else id_column(among, "among")
             scores = self.score_candidates([vertex], ids)[0]
         names = ids_to_list(ids)
         kept = [i for i in np.argsort(-scores, kind="stable").tolist() if names[i] not in excluded | {vertex}]
         return [(names[i], float(scores[i])) for i in kept[:k]]
 
     def _score(self, src: Rows, dst: Rows, cosines: NDArray[np.float32]) -> NDArray[np.float64]:
-        scores = np.empty(dst.shape)
-        correction = compute_correction(self._calibration)
-        kernels.score_rows(
-            self._history(), self._regression.weights, correction, src, dst, self._events, cosines, scores
-        )
+        state, scores = self._state, np.empty(dst.shape)
+        correction, weights = compute_correction(state.calibration), state.regression.weights
+        kernels.score_rows(state.history, weights, correction, src, dst, state.events, cosines, scores)
         return scores
-
-    def _learned(self) -> dict[str, NDArray[np.float64]]:
-        """Return all arrays that are learned from examples."""
-        return self._regression._asdict() | self._calibration._asdict()
-
-    def _history(self) -> History:
-        return History(**{name: column.array for name, column in self._columns.items()})
 
     def _unit_vectors(self, ids: IdColumn) -> NDArray[np.float32]:
         """Return the vectors of vertices, scaled to length one; zero for vertices without a vector."""
@@ -408,7 +411,7 @@ class LinkScorer:
     def _read_cosines(self, src: Rows, dst: Rows) -> NDArray[np.float32]:
         """Return the cosines of rows of the history: of each source with each of its candidates."""
         used, position = np.unique(np.concatenate([src, dst.ravel(), [-1]]), return_inverse=True)
-        units = self._unit_vectors(self._ids.to_column(used[1:]))
+        units = self._unit_vectors(self._state.ids.to_column(used[1:]))
         position -= 1  # of the vertex in `units`
         cosines = np.empty(dst.shape, np.float32)
         kernels.fill_cosines(units, position[: len(src)], position[len(src) : -1].reshape(dst.shape), cosines)
@@ -442,24 +445,17 @@ class LinkScorer:
         ...     bool((LinkScorer.load(f"{parent}/scorer").score([("a", "x")]) == scorer.score([("a", "x")])).all())
         True
         """
-        if not isinstance(self.model.engine, Engine):
+        if not isinstance(self.model.engine, Engine | UnusableState):
             raise InvalidValueError.of("model", "an Embedder on one machine", type(self.model).__name__)
         with self._lock.exclude_writers():
             saved = self.model.__getstate__()
-            rows = self._ids.row_count
-            arrays = {f"model_{name}": array for name, array in saved["arrays"].items()}
-            arrays |= {f"ids_{name}": array for name, array in self._ids.state().items()}
-            arrays |= {f"history_{name}": column.array[:rows].copy() for name, column in self._columns.items()}
-            arrays |= {
-                "targets": self._targets.copy(),
-                **{f"learned_{name}": array.copy() for name, array in self._learned().items()},
-            }
+            arrays = {f"model_{name}": array for name, array in saved["arrays"].items()} | self._state.to_arrays()
             meta = {
                 "parameters": saved["parameters"],
                 "negatives": self.negatives,
                 "seed": self.seed,
                 "update": self.update,
-                "events": self._events,
+                "events": self._state.events,
                 "scorer_version": SCORER_VERSION,
             }
         write_arrays(directory, arrays, meta, kind=SAVED_KIND)
@@ -484,7 +480,7 @@ class LinkScorer:
             If the directory does not contain a saved scorer, or the scorer is damaged.
         """
         arrays, meta = read_arrays(directory, kind=SAVED_KIND)
-        if (version := meta.get("scorer_version", 1)) != SCORER_VERSION:
+        if (version := meta.get("scorer_version", 1)) not in (WITHOUT_REMOVALS, SCORER_VERSION):
             raise FormatError(
                 f"{directory}: expected a scorer of version {SCORER_VERSION}, got version {version!r}. "
                 f"Build the scorer again from its stream, or load it with the Ripplevec that saved it."
@@ -495,31 +491,12 @@ class LinkScorer:
             model = Embedder(**Parameters.from_json(meta["parameters"]))
             model.engine.restore(state)
             scorer = cls(model, negatives=meta["negatives"], seed=meta["seed"], update=meta["update"])
-            scorer._restore(arrays, meta["events"])
+            if version == WITHOUT_REMOVALS:
+                arrays["history_begin"] = np.zeros(len(arrays["ids_end"]), np.int64)
+            scorer._state = ScorerState.from_arrays(arrays, meta["events"])
         except MALFORMED_STATE_ERRORS as error:
             raise FormatError(f"{directory}: not a saved scorer of this version ({error}). {RESTORE_HINT}") from error
         return scorer
-
-    def _restore(self, arrays: dict[str, NDArray[Any]], events: Any) -> None:
-        """Replace the state by saved arrays, after checking everything that the kernels rely on."""
-        if isinstance(events, bool) or not isinstance(events, int) or not 0 <= events <= MAX_COUNT:
-            raise InvalidValueError.of("events", "a number of events", events)
-        ids = strip_prefix("ids_", arrays)
-        check_ids(ids)
-        self._ids, self._events = IdTable.from_state(ids), events
-        rows = self._ids.row_count
-        limits = {"partner": (-1, rows - 1), "tick": (0, events), "repeats": (0, MAX_COUNT), "events": (0, MAX_COUNT)}
-        for name, column in self._columns.items():
-            saved = arrays[f"history_{name}"]
-            _check_column(name, saved, column.grow(rows), *limits[name])
-            column.array[:] = saved
-        for name, part in self._learned().items():
-            bound = float(MAX_COUNT)
-            _check_column(name, arrays[f"learned_{name}"], part, 0.0 if name in Calibration._fields else -bound, bound)
-            part[:] = arrays[f"learned_{name}"]
-        _check_covariance(self._regression.covariance)
-        self._targets = arrays["targets"]
-        _check_column("targets", self._targets, np.empty(self._targets.size, np.int64), 0, rows - 1)
 
 
 def _candidate_column(candidates: CandidatesLike | None, sources: int) -> tuple[IdColumn, int | None]:
@@ -531,18 +508,3 @@ def _candidate_column(candidates: CandidatesLike | None, sources: int) -> tuple[
             raise InvalidValueError.of("candidates", f"{sources:,} lines, one per source", f"{len(candidates):,}")
         return id_column(candidates.ravel(), "candidates"), candidates.shape[1]
     return id_column(candidates, "candidates"), None
-
-
-def _check_column(name: str, saved: NDArray[Any], expected: NDArray[Any], least: float, most: float) -> None:
-    """Raise if a saved array has another type or shape than expected, or values out of range."""
-    if saved.shape != expected.shape or saved.dtype != expected.dtype:
-        raise InvalidValueError.of(name, f"{expected.dtype} of shape {expected.shape}", f"{saved.dtype}, {saved.shape}")
-    if saved.size and not (least <= saved.min() and saved.max() <= most):  # false for NaN, too
-        raise InvalidValueError.of(name, f"{least:g} to {most:g}", f"{saved.min()} to {saved.max()}")
-
-
-def _check_covariance(covariance: NDArray[np.float64]) -> None:
-    """Raise if a matrix is not symmetric and positive semidefinite: learning would diverge."""
-    tolerance = 1e-6 * max(1.0, float(np.abs(covariance).max()))
-    if np.abs(covariance - covariance.T).max() > tolerance or np.linalg.eigvalsh(covariance)[0] < -tolerance:
-        raise InvalidValueError.of("covariance", "a symmetric matrix without negative eigenvalues", "another one")

@@ -12,17 +12,20 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType
-from typing import Any
 
 import uvicorn
 
 from ripplevec.errors import StateError
 from ripplevec.service.app import create_app
+from ripplevec.service.http_protocol import BoundedProtocol
 from ripplevec.service.logs import log_event
 from ripplevec.service.settings import Settings
 
 SHUTDOWN_SECONDS = 30
 """Time that requests in progress have to finish after a stop signal."""
+
+CONNECTIONS = 4096
+"""Connections that are open at the same time; further ones are answered with 503."""
 
 _UNAVAILABLE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # a name may stand for an IPv6 address that is turned off
 
@@ -41,15 +44,14 @@ class Server(uvicorn.Server):
                 app,
                 host=settings.host,
                 port=settings.port,
-                http=_http_protocol(),
+                http=BoundedProtocol,
                 log_config=None,
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
                 timeout_graceful_shutdown=SHUTDOWN_SECONDS,
                 timeout_keep_alive=30,
-                limit_concurrency=4096,
-                h11_max_incomplete_event_size=64 << 10,
+                limit_concurrency=CONNECTIONS,
                 lifespan="on",
                 ws="none",
             )
@@ -64,15 +66,6 @@ class Server(uvicorn.Server):
     def _fail(self, error: BaseException) -> None:
         self.failure = error
         self.should_exit = True
-
-
-def _http_protocol() -> Any:
-    """Return the protocol with the C parser if it is installed, else uvicorn's parser in Python."""
-    try:
-        from ripplevec.service.http_protocol import BoundedProtocol
-    except ImportError:
-        return "h11"
-    return BoundedProtocol
 
 
 def _freeze_garbage_collector() -> None:

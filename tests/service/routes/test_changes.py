@@ -15,8 +15,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
+import pytest
 
 from ripplevec.changes import Changes
+from ripplevec.service import http_protocol
 from ripplevec.service.settings import Limits
 
 STREAM = {"Accept": "text/event-stream"}
@@ -190,10 +192,11 @@ def test_followers_that_do_not_read_are_counted(start: Any) -> None:
     assert service.http.get("/v1/changes?since=0").json()["next"] == 1
 
 
-def test_followers_that_do_not_read_keep_no_dropped_batches(start: Any) -> None:
+def test_followers_that_do_not_read_keep_no_dropped_batches(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "STALL_SECONDS", 600)  # they stay connected
     service = start(limits=Limits(retained_batches=2), parameters={"dim": 64, "threads": 1, "anchor_growth": 0})
     service.edges(["a", "b"])
-    rng = np.random.default_rng(0)
+    rng, silent = np.random.default_rng(0), list[socket.socket]()
     with ExitStack() as stack:
         for batch in range(3):
             first = 10_000 * batch  # a random graph, whose vectors are long texts: no socket buffers such an answer
@@ -201,11 +204,17 @@ def test_followers_that_do_not_read_keep_no_dropped_batches(start: Any) -> None:
                 *[[first + n, first + (n + int(step)) % 8000] for n, step in enumerate(rng.integers(1, 8000, 8000))]
             )
             for headers in ({}, STREAM):
-                stack.enter_context(open_silent_follower(service, f"/v1/changes?since={batch}", **headers))
-            wait_until(lambda: service.runtime.feed.followers > 0)  # those of earlier batches may have been let go
+                follower = open_silent_follower(service, f"/v1/changes?since={batch}", **headers)
+                silent.append(stack.enter_context(follower))
+            wait_until(lambda: count_blocked_responses(service) == len(silent))
         for number in range(2):
             service.edges([f"late{number}", "a"])
         wait_until(lambda: not count_large_batches())
+
+
+def count_blocked_responses(service: Any) -> int:
+    """Count the connections whose client does not read what the service has to send."""
+    return sum(connection.flow.write_paused for connection in list(service.server.server_state.connections))
 
 
 def count_large_batches() -> int:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
+import resource
+import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +113,42 @@ def test_metrics_and_stats_without_file_handles_are_answered(start: Any, monkeyp
     assert "ripplevec_snapshot_sequence 1.0" in text.text
     assert "ripplevec_vertices 2.0" in text.text
     assert service.http.get("/v1/stats").json()["snapshot"]["sequence"] == 1
+
+
+@contextmanager
+def no_free_file_handles() -> Iterator[None]:
+    """Use up the file handles of this process; existing connections remain open."""
+    limits, handles = resource.getrlimit(resource.RLIMIT_NOFILE), list[int]()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 8, limits[1]))
+    try:
+        with suppress(OSError):
+            while True:
+                handles.append(os.dup(0))
+        yield
+    finally:
+        for handle in handles:
+            os.close(handle)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_service_without_free_file_handles_answers_open_connections(start: Any) -> None:
+    service = start()
+    service.edges(["a", "b"])
+    service.runtime.session.snapshot()
+    paths = ("/metrics", "/v1/stats", "/healthz", "/readyz", "/v1/vertices/a", "/v1/vertices/a/nearest")
+    for path in paths:
+        assert service.http.get(path).status_code == 200, path
+    with no_free_file_handles():
+        with pytest.raises(OSError, match="Too many open files"):
+            os.dup(0)
+        answers = {path: service.http.get(path) for path in paths}
+        written = service.edges(["b", "c"])
+    for path, answer in answers.items():
+        assert answer.status_code == 200, (path, answer.text)
+    assert value(answers["/metrics"].text, "ripplevec_snapshot_sequence") == 1
+    assert written.status_code == 200, written.text
+    assert service.http.get("/v1/stats").json()["sequence"] == 2
 
 
 def test_readiness_after_refused_anchor_has_a_warning(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -310,7 +311,7 @@ def waiting_searches(service: Any) -> int:
 
 
 def test_nearest_of_disconnected_clients_is_not_computed(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    service = start()
+    service = start(limits=Limits(read_seconds=600))  # no request leaves the queue because of its age
     service.edges(["a", "b"])
     blocked = BlockedNearest(service, monkeypatch)
     address = urlsplit(service.url)
@@ -381,6 +382,22 @@ def test_responses_not_read_by_clients_are_bounded(start: Any) -> None:
         assert service.http.get("/v1/vertices/1").status_code == 200
     wait_until(lambda: service.runtime.response_budget.pending_bytes == 0)
     assert service.http.post("/v1/vectors", json={"ids": [1]}).status_code == 200
+
+
+def test_service_with_damaged_labels_starts_without_them(start: Any, tmp_path: Path) -> None:
+    service = start()
+    service.edges(["a", "b"])
+    assert service.http.put("/v1/labels", json={"labels": [["a", "first"]]}).status_code == 200
+    service.stop()
+    (file,) = tmp_path.rglob("labels.sqlite")
+    file.write_bytes(b"no database" * 1000)
+    service = start()
+    assert service.http.get("/readyz").status_code == 200
+    assert service.http.get("/v1/vertices/a").json()["label"] is None
+    assert service.http.put("/v1/labels", json={"labels": [["a", "second"]]}).status_code == 200
+    assert file.with_name("labels.sqlite.damaged").read_bytes().startswith(b"no database")
+    service.stop()
+    assert start().http.get("/v1/vertices/a").json()["label"] == "second"
 
 
 UNUSUAL_IDS = (
