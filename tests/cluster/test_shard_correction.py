@@ -229,7 +229,7 @@ def test_damaged_saved_correction_is_rejected(new_cluster: Any, name: str, value
 
 def test_correction_that_an_earlier_version_had_begun_is_dropped(new_cluster: Any) -> None:
     state = dict(correcting_cluster(new_cluster).state())
-    for name in ("shard0_pending_column_part", "shard1_pending_column_part"):
+    for name in ("shard0_pending_column_parts", "shard1_pending_column_parts"):
         del state[name]
     restored = new_cluster(2, **GRADUAL, threads=1)
     restored.restore(state)

@@ -185,6 +185,8 @@ def test_check_of_tampered_times_or_influenced_sets_raises(
         (put("pending_swapped", (), True), "its stage and its rows do not fit"),
         (put("pending_filter_step", (), 99), "too many steps"),
         (put("pending_column_part", (), 2), "position is out of range"),
+        (put("pending_column_parts", (), 0), "position is out of range"),
+        (put("pending_column_parts", (), 3), "position is out of range"),
         (put("pending_columns", 0, 50), "column is out of range"),
         (put("pending_block_current", (0, 0), np.nan), "block_current"),
         (put("pending_grams", (0, 0, 0), np.inf), "grams"),

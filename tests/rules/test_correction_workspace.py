@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from ripplevec import Embedder
-from ripplevec.rules.correction_workspace import Workspace, count_spare_columns, select_columns
+from ripplevec.rules import correction_workspace
+from ripplevec.rules.correction_workspace import (
+    LARGE_BLOCK_BYTES,
+    Workspace,
+    count_column_parts,
+    count_spare_columns,
+    select_columns,
+)
+from ripplevec.rules.gradual_correction import GradualCorrection
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.growable_array import GrowableArray
 from ripplevec.views._kernels import get_row
@@ -48,6 +56,22 @@ def test_workspace_exchange_rows_gives_the_new_rows_to_the_store(storage: str, i
 def test_spare_columns_are_those_of_one_part_in_full_cache_lines(dim: int, parts: int, width: int) -> None:
     assert count_spare_columns(dim, parts) == width
     assert -(-dim // width) <= parts  # as many parts as intended, or fewer
+
+
+def test_columns_of_large_blocks_are_filtered_in_parts() -> None:
+    rows = LARGE_BLOCK_BYTES // 512
+    assert [count_column_parts(count, 128, 2) for count in (0, rows - 1, rows, 10**9)] == [1, 1, 2, 2]
+    assert count_column_parts(10**9, 128, 1) == 1
+
+
+def test_workspace_of_a_graph_that_has_become_large_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Embedder(dim=128, anchor_growth=0).fit([(i, (i + 1) % 9) for i in range(9)])
+    rule, store = model.engine.rule, model.engine.store
+    first = rule.prepare_workspace(store, GradualCorrection)
+    assert first.spare_columns == 128
+    assert rule.prepare_workspace(store, GradualCorrection) is first
+    monkeypatch.setattr(correction_workspace, "LARGE_BLOCK_BYTES", 1)
+    assert rule.prepare_workspace(store, GradualCorrection).spare_columns == 64
 
 
 def test_select_columns_describes_adjacent_columns() -> None:

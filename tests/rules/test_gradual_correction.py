@@ -51,7 +51,8 @@ EQUAL_VIEWS: dict[str, Any] = {"views": [SpectralView(tau=0.5), SpectralView(tau
 
 @pytest.fixture(autouse=True)
 def columns_in_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Filter few columns in two parts as well, of different widths."""
+    """Filter few columns of small graphs in two parts as well, of different widths."""
+    monkeypatch.setattr(correction_workspace, "LARGE_BLOCK_BYTES", 0)
     monkeypatch.setattr(correction_workspace, "MIN_SPARE_COLUMNS", 2)
     monkeypatch.setattr(correction_workspace, "FLOATS_PER_LINE", 2)
 
@@ -116,7 +117,7 @@ def test_columns_filtered_in_parts_equal_those_filtered_together(degree: int, mo
     """On an unchanged graph; an odd degree is rounded up, because the columns must return to their block."""
     results = []
     for parts in (1, 2, 3):
-        monkeypatch.setattr(GradualCorrection, "column_parts", parts)
+        monkeypatch.setattr(GradualCorrection, "most_column_parts", parts)
         engine = grown(dim=6, views=[SpectralView(tau=0.5, degree=degree, share=2), SpectralView(tau_per_degree=4.0)])
         workspace = engine.rule.prepare_workspace(engine.store, GradualCorrection)  # type: ignore[attr-defined]
         assert workspace.spare_columns == {1: 6, 2: 4, 3: 2}[parts]

@@ -28,7 +28,7 @@ from ripplevec.graph.adjacency import RowArray
 from ripplevec.rules._correction_kernels import SLICE_ROWS
 from ripplevec.rules.correction_pace import CorrectionPace, cost_per_row
 from ripplevec.rules.correction_workspace import Workspace
-from ripplevec.rules.gradual_correction import COLUMN_PARTS_ON_SHARDS, GradualCorrection, Version, sample_slices
+from ripplevec.rules.gradual_correction import GradualCorrection, Version, sample_slices
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.parallel import limit_blas_to_one_thread
 
@@ -56,7 +56,7 @@ class ShardCorrection(GradualCorrection):
         Rows of a shard, about, when it began.
     """
 
-    column_parts: ClassVar[int] = COLUMN_PARTS_ON_SHARDS
+    most_column_parts: ClassVar[int] = 1  # each part would take exchanges of its own
 
     mesh: Mesh
     first_new: int

@@ -27,10 +27,9 @@ from ripplevec.rules.base import Rule
 from ripplevec.rules.correction_workspace import count_spare_columns
 from ripplevec.rules.device_correction import SNAPSHOT_PREFIX, kind_of_correction
 from ripplevec.rules.gradual_correction import (
-    COLUMN_PARTS,
-    COLUMN_PARTS_ON_SHARDS,
     MAX_FRESH_PASSES,
     STAGES,
+    GradualCorrection,
     describe_saved_arrays,
     describe_saved_blocks,
     is_correction,
@@ -74,6 +73,7 @@ _COMMON_NUMBERS = (
     "ready",
     "filter_step",
     "column_part",
+    "column_parts",
     "stopped_early",
     "waited",
     "solve_cost",
@@ -105,7 +105,7 @@ def check_state(state: Arrays, *, dim: int, directed: bool, rule: Rule, aging: E
     if aging is not None:
         _check_edge_aging(strip_prefix("memory_", dict(state)), aging, rows, next_arrival)
     if is_correction(pending := strip_prefix("pending_", dict(state))):
-        _check_correction(pending, rule, COLUMN_PARTS, rows, next_arrival, sequence)
+        _check_correction(pending, rule, rows, next_arrival, sequence)
 
 
 def check_shards(
@@ -368,16 +368,15 @@ def _check_window(window: Arrays, directed: bool, part: GraphPart, next_arrival:
     _reject_if(not later.all(), "window: edges are out of order, or one occurs twice")
 
 
-def _check_correction(
-    saved: Arrays, rule: Rule, column_parts: int, rows: int, next_arrival: int, sequence: int
-) -> None:
+def _check_correction(saved: Arrays, rule: Rule, rows: int, next_arrival: int, sequence: int) -> None:
     """Check a gradual correction that was in progress."""
     if not isinstance(rule, RippleRule):
         raise FormatError("the saved state is damaged: it has a correction, which the rule does not support")
-    names = ("stage", "served", "cursor", "passes", "since", "filter_step", "column_part", "seed")
-    stage_number, served, cursor, passes, since, step, part, _ = (_get_count(saved, name) for name in names)
+    names = ("stage", "served", "cursor", "passes", "since", "filter_step", "column_part", "column_parts", "seed")
+    stage_number, served, cursor, passes, since, step, part, parts, _ = (_get_count(saved, name) for name in names)
     valid = stage_number < len(STAGES) and served <= cursor <= rows and since <= sequence
-    valid &= passes <= MAX_FRESH_PASSES and part * count_spare_columns(rule.dim, column_parts) < rule.dim
+    valid &= passes <= MAX_FRESH_PASSES and 1 <= parts <= GradualCorrection.most_column_parts
+    valid = valid and part * count_spare_columns(rule.dim, parts) < rule.dim
     _reject_if(not valid, "correction: its position is out of range")
     stage = STAGES[stage_number]
     flags = ("swapped", "ready", "fresh", "stopped_early")
@@ -392,7 +391,7 @@ def _check_correction(
     _reject_if(step >= even_degree(views), "correction: its filter has too many steps")
     numbers = ("waited", "sampled_active", "pace", "credit", "paid_growth", "solve_cost")
     saved_blocks = kind_of_correction(saved).saved_blocks[stage]
-    blocks = describe_saved_blocks(saved_blocks, rule.precision, rule.dim, column_parts)
+    blocks = describe_saved_blocks(saved_blocks, rule.precision, rule.dim, parts)
     described = describe_saved_arrays(stage, blocks, rows, rule.dim, len(views))
     arrays = dict.fromkeys(numbers, (np.float64, ())) | described
     for name, (dtype, shape) in arrays.items():
@@ -434,7 +433,7 @@ def _check_correction_on_shards(
     for name in ("pace", "credit", "paid_growth", "solve_cost"):
         _check_finite(_get_matrix(pace, name, np.float64, ()), f"correction: {name}")
     for part, count in zip(parts, rows, strict=True):
-        _check_correction(part, rule, COLUMN_PARTS_ON_SHARDS, count, next_arrival, sequence)
+        _check_correction(part, rule, count, next_arrival, sequence)
         _reject_if(_get_count(part, "first_new") > next_arrival, "correction: an arrival number is out of range")
         _get_count(part, "planned_rows")
     for name in _COMMON_NUMBERS:

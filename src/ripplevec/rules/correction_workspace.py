@@ -12,6 +12,9 @@ from ripplevec.util.growable_array import GrowableArray
 from ripplevec.views._kernels import StridedColumns
 
 MIN_SPARE_COLUMNS = 64  # fewer columns at a time would take longer: most of the time is spent waiting for memory
+LARGE_BLOCK_BYTES = 1 << 28
+"""Size of a block from which its columns are filtered in parts. Each part takes passes of its own over the graph: while
+most of a block fits into the caches of a processor, that costs more time than it is worth in memory."""
 
 
 def count_spare_columns(dim: int, parts: int) -> int:
@@ -25,14 +28,26 @@ def select_columns(block: NDArray[np.float32], first: int, width: int) -> Stride
     return StridedColumns(block.reshape(-1)[first:], block.shape[1], width)
 
 
+def count_column_parts(rows: int, dim: int, most: int) -> int:
+    """Return the number of parts in which the columns of so many rows are filtered, at most `most`."""
+    return most if 4 * rows * dim >= LARGE_BLOCK_BYTES else 1
+
+
 class Workspace:
     """A block with a row per vertex, a spare block with some of the columns, and a queue of rows.
 
     `rows` will replace those of the store. They are the block itself if the store has float32 rows.
+
+    Parameters
+    ----------
+    store
+        The store whose rows are corrected.
+    parts
+        Number of parts in which columns are filtered; the spare block has the columns of one part.
     """
 
     def __init__(self, store: VectorStore, parts: int) -> None:
-        dim = store.vectors.shape[1]
+        self.parts, dim = parts, store.vectors.shape[1]
         self.current = store.new_rows(np.float32)
         self.spare_columns = count_spare_columns(dim, parts)
         self.spare = store.new_rows(np.float32, self.spare_columns)

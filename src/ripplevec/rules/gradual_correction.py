@@ -59,8 +59,6 @@ from ripplevec.views.spectral import MAX_ANCHOR_PASSES, MIN_CUTOFF, OTHER_VIEW_P
 from ripplevec.views.view_choice import ViewChoice
 
 CHUNK_ROWS = 1_024  # rows whose sums are added up separately, so that several threads can work on large batches
-COLUMN_PARTS = 2  # in which columns are filtered: the spare block has only the columns of one part
-COLUMN_PARTS_ON_SHARDS = 1  # each part would take exchanges of its own
 MAX_FRESH_PASSES = 13  # Rayleigh–Ritz steps of a correction from noise or from other views; the first has no filter
 MAX_COLUMN_GROWTH = 8.0  # of a column's length in a filter, which does not grow if all eigenvalues are as expected
 FRESH_TOLERANCE = 1e-3  # relative change of each view's eigenvalue sum at which such a correction has converged
@@ -77,7 +75,7 @@ SAVED_BLOCKS: dict[str, tuple[str, ...]] = {
 
 _NUMBERS = {
     "seed": int, "since": int, "fresh": bool, "swapped": bool, "ready": bool, "stage": int, "cursor": int,
-    "served": int, "passes": int, "column_part": int, "stopped_early": bool,
+    "served": int, "passes": int, "column_part": int, "column_parts": int, "stopped_early": bool,
     "waited": float, "sampled_active": float, "pace": float, "credit": float,
     "paid_growth": float, "solve_cost": float,
 }  # fmt: skip
@@ -106,7 +104,7 @@ class GradualCorrection(CorrectionPace):
     """One correction in progress: its stage, its blocks, and the sums over rows that it has read so far."""
 
     saved_blocks: ClassVar[dict[str, tuple[str, ...]]] = SAVED_BLOCKS
-    column_parts: ClassVar[int] = COLUMN_PARTS
+    most_column_parts: ClassVar[int] = 2  # in which columns are filtered
 
     def __init__(self, before: Version, after: Version, workspace: Workspace, seed: int, since: int) -> None:
         self.before, self.after, self.workspace = before, after, workspace
@@ -122,7 +120,7 @@ class GradualCorrection(CorrectionPace):
         self.tau = np.zeros(views)  # in the weight unit of new edges, like all sums
         self.shifts, self.center = np.zeros((2, dim)), np.zeros(dim)  # of columns now, and before the last filter step
         self.column_lengths, self.unfiltered_lengths = np.zeros((2, dim))  # of columns now, and before the filter
-        self.column_part = 0  # the part of the columns that is filtered now
+        self.column_parts, self.column_part = workspace.parts, 0  # in which columns are filtered, and the one of now
         self.stopped_early = False  # whether the filter of a part has ended before its last step
         self.block_totals: NDArray[np.float64] = np.zeros(4)  # sums of strength, endpoints, rows with edges, strength²
         self.grams: NDArray[np.float64] = np.zeros((3, dim, dim))  # sums of the project stage
@@ -732,7 +730,7 @@ class GradualCorrection(CorrectionPace):
 
 def is_correction(saved: Mapping[str, NDArray[Any]]) -> bool:
     """Return whether saved arrays are a correction of this version; earlier ones saved fewer numbers."""
-    return "column_part" in saved
+    return "column_parts" in saved
 
 
 def describe_saved_arrays(

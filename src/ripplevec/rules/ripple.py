@@ -35,7 +35,7 @@ from ripplevec.rules.anchor import (
 )
 from ripplevec.rules.base import PreviewReads
 from ripplevec.rules.batch_step import RowWorker, ThreadBackend, run_batch_step
-from ripplevec.rules.correction_workspace import Workspace
+from ripplevec.rules.correction_workspace import Workspace, count_column_parts
 from ripplevec.rules.device_correction import DeviceCorrection, kind_of_correction, uses_gpu
 from ripplevec.rules.gradual_correction import GradualCorrection, Version
 from ripplevec.rules.vector_store import KernelStateCache, VectorStore
@@ -183,7 +183,10 @@ class RippleRule:
 
     def prepare_workspace(self, store: VectorStore, kind: type[GradualCorrection]) -> Workspace:
         """Return the memory of gradual corrections of some kind, with room for all rows."""
-        self.workspace = self.workspace or Workspace(store, kind.column_parts)
+        parts = count_column_parts(store.graph.row_count, self.dim, kind.most_column_parts)
+        if self.workspace is None or self.workspace.parts != parts:
+            self.workspace = None  # releases the memory first
+            self.workspace = Workspace(store, parts)
         self.workspace.grow(store.graph.adjacency.capacity)
         self.workspace.allocate()
         return self.workspace
@@ -216,7 +219,7 @@ class RippleRule:
         )
         in_use = Version(self.coordinates, self.choice)
         before, after = (before, in_use) if bool(state["swapped"]) else (in_use, after)
-        self.workspace = Workspace(store, kind.column_parts)
+        self.workspace = Workspace(store, int(state["column_parts"]))
         return kind.from_state(state, before, after, self.workspace, store)
 
     def apply(self, store: VectorStore, delta: GraphDelta, sequence: int) -> RowArray:
