@@ -253,7 +253,7 @@ SNAPSHOT_METHODS = {
 
 
 def snapshots() -> str:
-    """Return the scores of the next snapshot's links and the seconds of snapshot methods, mean over the seeds."""
+    """Return the scores of the next snapshot's links and the seconds of measured methods, mean over the seeds."""
     record = read_record("snapshots.json")
     if record is None:
         return MISSING
@@ -263,17 +263,17 @@ def snapshots() -> str:
 
     def row(name: str) -> list[str]:
         def value(metric: str) -> float:
-            return mean([metrics[metric] for metrics in runs.get(name, [])])
+            return mean([metrics[metric] for metrics in runs[name]])
 
         scores = [
             f"{format_points(100 * value(f'auc_{score}'))} / {format_points(100 * value(f'mrr_{score}'))}"
             for score in ("cosine", "inner")
         ]
         seconds = (format_number(value(f"{part}_seconds")) for part in ("start", "step"))
-        return [str(len(runs[name])) if name in runs else MISSING, *scores, *seconds]
+        return [str(len(runs[name])), *scores, *seconds]
 
     head = ["seeds", "cosine: AUC / MRR (%)", "inner product: AUC / MRR (%)", "first snapshot (s)", "next snapshot (s)"]
-    return markdown_table(head, {label: row(name) for name, label in SNAPSHOT_METHODS.items()})
+    return markdown_table(head, {label: row(name) for name, label in SNAPSHOT_METHODS.items() if name in runs})
 
 
 def retraining() -> str:
