@@ -7,7 +7,8 @@ from typing import Any
 
 from blocks.records import MISSING, markdown_table, read_record, space_percent_signs
 
-RECORDS = ("realtime", "service", "start", "roofline")
+RECORDS = ("realtime", "service", "start", "roofline", "memory")
+IMMEDIATE_ANCHOR_MB = 756  # what an anchor needed beside the model before anchors were gradual, with as many vertices
 SIZES = (200_000, 1_000_000)
 
 
@@ -41,6 +42,10 @@ def _rows(records: dict[str, Any]) -> dict[str, list[str]]:
         rows[f"start of 1,000,000 vertices ({graph}), in anchors"] = _at_most(3, anchors, "{:.1f}")
         exponent = start[f"{graph}_start_exponent"]
         rows[f"growth of the cost of a start ({graph}), exponent"] = _at_most(1.1, exponent, "{:.2f}")
+    memory = records["memory"]
+    rows[f"memory of an anchor in addition to the model, {memory['vertices']:,} vertices"] = _at_most(
+        IMMEDIATE_ANCHOR_MB, memory["peak_with_gradual_anchor_mb"] - memory["resident_mb"], "{:.0f} MB"
+    )
     rows["speedup of two cores, large batches"] = _at_least(
         1.6, records["roofline"]["float32_two_over_one"], "{:.2f} ×"
     )
