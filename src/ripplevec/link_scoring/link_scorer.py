@@ -69,8 +69,8 @@ class LinkScorer:
     function of a few features: the cosine of the two vectors, how often and how recently the pair has occurred, how
     popular the target is, and their common neighbors. The weights are learned from the stream: every event is a
     positive example, and other targets are negative ones. A monotone correction, learned from the same examples,
-    calibrates the probabilities. A vertex costs about 350 bytes until it is removed; counters decay, and time is counted
-    in events.
+    calibrates the probabilities. A vertex costs about 350 bytes until it is removed; counters decay, and time is
+    counted in events.
 
     Parameters
     ----------
