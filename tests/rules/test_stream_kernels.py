@@ -47,6 +47,13 @@ def test_run_small_stream_calls_all_kernels_of_arrivals_and_gradual_anchors() ->
     run_function("check_small_stream")
 
 
+@pytest.mark.parametrize("precision", [np.float32, np.float16])
+def test_run_small_stream_needs_no_gpu(precision: type[np.floating[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model can have views on the CPU although the environment variable chooses a GPU."""
+    monkeypatch.setenv("RIPPLEVEC_DEVICE", "cuda")
+    loading.run_small_stream(precision)
+
+
 def check_large_start() -> None:
     loading.MIN_VERTICES = len(RING) // 2
     model = Embedder(dim=4).fit(RING)

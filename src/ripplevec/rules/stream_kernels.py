@@ -20,7 +20,7 @@ from ripplevec.rules.ripple import RippleRule
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.compilation import report_compilation
 from ripplevec.util.compile_ahead import is_compiling_ahead
-from ripplevec.views.recipes import RECIPES
+from ripplevec.views.spectral import SpectralView
 
 MIN_VERTICES = 10_000  # the start of a graph with so many takes much longer than loading the kernels
 
@@ -36,8 +36,8 @@ def load_stream_kernels(rule: Rule, vertices: int) -> None:
 
 
 def run_small_stream(precision: DTypeLike = np.float32) -> None:
-    """Run a gradual anchor on a small graph, with arrivals in the middle of it, and serve a vector."""
-    graph, views = Graph(), {"communities": RECIPES["communities"]}
+    """Run a gradual anchor on a small graph, with arrivals in the middle of it, and serve a vector; on the CPU."""
+    graph, views = Graph(), {"small": [SpectralView(tau_per_degree=0.25, device="cpu")]}
     store = VectorStore(graph, 2, precision)
     rule = RippleRule(2, views, normalize=True, depth=None, seed=0, max_reads=100, threads=1)
     ends = np.arange(20)
