@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 from ripplevec.graph._block_kernels import Links
 from ripplevec.influence._kernels import random_word, sample_slot
-from ripplevec.util.numba_intrinsics import CACHE_LINE_BYTES, allocation_free, as_float, kernel, prefetch
-from ripplevec.views._kernels import StridedColumns, get_row
+from ripplevec.util.numba_intrinsics import allocation_free, as_float, kernel, prefetch
+from ripplevec.views._kernels import StridedColumns, get_row, prefetch_neighbor_rows
 
 SLICE_ROWS = 64  # rows that are processed at a time: about a tenth of a millisecond
 PREFETCHED_NEIGHBORS = 16  # rows of a vertex's neighbors that are prefetched before it is processed
 PREFETCH_AHEAD = 2  # vertices from the one whose neighbors are prefetched to the one that is processed
-FLOATS_PER_LINE = CACHE_LINE_BYTES // 4
 MAX_NEIGHBORS = 16_384  # of more neighbors, a sample is read: a slice must not take long
 MAX_ENTRY = np.float32(2.0**16)  # entries of usable rows are smaller: row lengths are bounded
 
@@ -42,21 +41,13 @@ class RowRange(NamedTuple):
 
 
 @allocation_free(forceinline=True)
-def _prefetch_row(block: StridedColumns, row: int) -> None:
-    begin = row * block.stride
-    for column in range(0, block.width, FLOATS_PER_LINE):
-        prefetch(block.flat, begin + column, 0)
-
-
-@allocation_free(forceinline=True)
 def prefetch_neighbors(links: Links, block: StridedColumns, row: int, last: int) -> None:
     """Prefetch the neighbors' rows of a row that follows soon, and the slots of the one after it."""
     soon = row + PREFETCH_AHEAD
     if soon + 1 < last:
         prefetch(links.neighbor, links.begin[soon + 1], 0)
         begin = links.begin[soon]
-        for slot in range(begin, begin + min(links.degree[soon], PREFETCHED_NEIGHBORS)):
-            _prefetch_row(block, np.int64(links.neighbor[slot]))
+        prefetch_neighbor_rows(links, block, begin, begin + min(links.degree[soon], PREFETCHED_NEIGHBORS))
 
 
 @allocation_free
@@ -88,8 +79,8 @@ def sum_neighbors(
         return
     slot, end = links.begin[row], links.begin[row] + links.degree[row]
     while slot + 4 <= end:  # unrolled by four: the total is loaded and stored a quarter as often
-        for ahead in range(slot + PREFETCHED_NEIGHBORS, min(slot + PREFETCHED_NEIGHBORS + 4, end)):
-            _prefetch_row(block, np.int64(links.neighbor[ahead]))
+        ahead = slot + PREFETCHED_NEIGHBORS
+        prefetch_neighbor_rows(links, block, ahead, min(ahead + 4, end))
         a, p = links.weight[slot], get_row(block, links.neighbor[slot])
         b, q = links.weight[slot + 1], get_row(block, links.neighbor[slot + 1])
         c, r = links.weight[slot + 2], get_row(block, links.neighbor[slot + 2])

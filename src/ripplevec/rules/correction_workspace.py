@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ripplevec.graph.adjacency import RowArray
-from ripplevec.rules._correction_kernels import FLOATS_PER_LINE, queue_moved
+from ripplevec.rules._correction_kernels import queue_moved
 from ripplevec.rules.vector_store import VectorStore
 from ripplevec.util.growable_array import GrowableArray
-from ripplevec.views._kernels import StridedColumns
+from ripplevec.views._kernels import FLOATS_PER_LINE, StridedColumns
 
 MIN_SPARE_COLUMNS = 64  # fewer columns at a time would take longer: most of the time is spent waiting for memory
 LARGE_BLOCK_BYTES = 1 << 28

@@ -104,7 +104,7 @@ class GradualCorrection(CorrectionPace):
     """One correction in progress: its stage, its blocks, and the sums over rows that it has read so far."""
 
     saved_blocks: ClassVar[dict[str, tuple[str, ...]]] = SAVED_BLOCKS
-    most_column_parts: ClassVar[int] = 2  # in which columns are filtered
+    most_column_parts: ClassVar[int] = 2  # into which the columns of a large graph are divided for the filter
 
     def __init__(self, before: Version, after: Version, workspace: Workspace, seed: int, since: int) -> None:
         self.before, self.after, self.workspace = before, after, workspace
@@ -120,7 +120,8 @@ class GradualCorrection(CorrectionPace):
         self.tau = np.zeros(views)  # in the weight unit of new edges, like all sums
         self.shifts, self.center = np.zeros((2, dim)), np.zeros(dim)  # of columns now, and before the last filter step
         self.column_lengths, self.unfiltered_lengths = np.zeros((2, dim))  # of columns now, and before the filter
-        self.column_parts, self.column_part = workspace.parts, 0  # in which columns are filtered, and the one of now
+        self.column_parts = workspace.parts  # number of parts of the columns, which are filtered one after the other
+        self.column_part = 0  # the part that is being filtered
         self.stopped_early = False  # whether the filter of a part has ended before its last step
         self.block_totals: NDArray[np.float64] = np.zeros(4)  # sums of strength, endpoints, rows with edges, strength²
         self.grams: NDArray[np.float64] = np.zeros((3, dim, dim))  # sums of the project stage
@@ -597,8 +598,9 @@ class GradualCorrection(CorrectionPace):
         workspace.grow(store.graph.adjacency.capacity)
         if self.swapped:  # the new rows have replaced the old ones
             return
-        filtered = self.stage > _FILTER or (self.stage == _FILTER and (self.column_part or self.filter.in_last_step))
-        workspace.record_moved(moved, arrival, first_new, with_known=bool(filtered))
+        in_last_step = self.column_part > 0 or self.filter.in_last_step  # for the first part of the columns at least
+        filtered = self.stage > _FILTER or (self.stage == _FILTER and in_last_step)
+        workspace.record_moved(moved, arrival, first_new, with_known=filtered)
         if self.stage_name in ("align", "catch_up"):
             new = moved[arrival[moved] >= first_new]
             self._admit(store, new[np.argsort(arrival[new], kind="stable")])
